@@ -1,0 +1,1 @@
+"""The lessons: they import minipaged, and minipaged never imports them."""

@@ -1,0 +1,105 @@
+"""StepPlan: the only thing that passes from the bookkeeping to the tensors. StepResult: the only thing that comes back.
+
+Plain slotted data. Nothing here holds a tensor, nothing here holds a request: block tables are copied in, so that a plan
+stays true when the books move on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What the sampler must know of one sequence.
+
+    The noise of a draw is a hash of (seed, index, position of the drawn token), so it depends on nothing else.
+    """
+
+    temperature: float
+    top_k: int | None
+    top_p: float
+    num_top_logprobs: int  # most probable tokens to report beside the chosen one
+    seed: int
+    index: int  # the sequence's index within its request
+
+
+@dataclass(slots=True)
+class Chunk:
+    """The run of one sequence's tokens that is computed in this step. A decode is a chunk of one.
+
+    `token_ids[j]` sits at position `start + j`, and its K and V go to slot
+    `block_table[(start + j) // block_size] * block_size + (start + j) % block_size`.
+    The context after the step is `start + len(token_ids)` tokens.
+    """
+
+    sequence: int
+    start: int
+    token_ids: list[int]
+    block_table: tuple[int, ...]  # covers the context after the step
+    draws: int  # tokens to draw from the last row: 0 in mid-prompt, 1 when its tokens are all computed
+    sampling: Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class CopyBlock:
+    """Copy a whole device block, all layers, to another device block."""
+
+    source: int
+    destination: int
+
+
+@dataclass(frozen=True, slots=True)
+class SwapOut:
+    """Copy a device block to a host block."""
+
+    device: int
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class SwapIn:
+    """Copy a host block to a device block."""
+
+    host: int
+    device: int
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """Fill a freed device block with NaN, in debug mode, so that a stale read shows."""
+
+    block: int
+
+
+MemoryOp = CopyBlock | SwapOut | SwapIn | Poison
+
+
+@dataclass(slots=True)
+class StepPlan:
+    """One step: first the memory operations in their order, then one forward pass over all chunks."""
+
+    step: int
+    chunks: list[Chunk]
+    memory_ops: list[MemoryOp]
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens computed in this step, over all chunks."""
+        return sum(len(chunk.token_ids) for chunk in self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One drawn token and its log-probability under the model, before temperature, top-k and top-p."""
+
+    token_id: int
+    logprob: float
+    top_logprobs: tuple[tuple[int, float], ...] = ()  # (token id, log-probability), most probable first
+
+
+@dataclass(slots=True)
+class StepResult:
+    """For each chunk of the plan, in its order, the tokens drawn from its last row: `chunk.draws` of them."""
+
+    draws: list[tuple[Draw, ...]]

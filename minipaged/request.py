@@ -1,0 +1,105 @@
+"""Request (what the user asked), Sequence (one answer being written), RequestOutput (what comes back).
+
+Plain data: no text handling, no blocks, no tensors. Who changes a Sequence is said at each field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from minipaged.plan import Draw, Sampling
+from minipaged.sampling_params import SamplingParams
+
+FinishReason = str  # "stop", "length", "cancelled" or "error"
+
+
+class Status(Enum):
+    """Where a sequence stands. A preempted one is WAITING again, with tokens already drawn."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    FINISHED = "finished"
+
+
+@dataclass(eq=False, slots=True)
+class Request:
+    """What a user submitted: one prompt, and how to go on from it.
+
+    Args:
+        id: the request's number in its engine, from 0; it is also its place in the order of arrival.
+        prompt_token_ids: at least one token.
+        params: how to sample, and when to stop.
+        eos_token_ids: the model's end-of-text tokens; empty when the request ignores them.
+        priority: lower goes first under the priority order; the default order does not look at it.
+    """
+
+    id: int
+    prompt_token_ids: tuple[int, ...]
+    params: SamplingParams
+    seed: int
+    stop_token_ids: frozenset[int] = frozenset()
+    priority: int = 0
+    sequences: list[Sequence] = field(default_factory=list)
+
+    @property
+    def finished(self) -> bool:
+        """True when every one of its sequences has ended."""
+        return all(sequence.status is Status.FINISHED for sequence in self.sequences)
+
+
+@dataclass(eq=False, slots=True)
+class Sequence:
+    """One of a request's `n` answers. The scheduler owns it; the memory manager reads it.
+
+    Convention: a token just drawn is in `tokens` but not yet in the cache, so before a decoding step
+    `len(tokens) == num_computed + 1`. After a preemption `num_computed` is 0 and the drawn tokens are kept.
+    """
+
+    id: int  # the sequence's number in its engine, from 0
+    request: Request
+    index: int  # 0 … n - 1 within its request
+    tokens: list[int]  # prompt and answer; appended to by Scheduler.commit
+    sampling: Sampling  # what the sampler must know, ready to be put into a chunk
+    num_computed: int = 0  # tokens whose K and V are in the cache
+    status: Status = Status.WAITING
+    finish_reason: FinishReason | None = None
+    draws: list[Draw] = field(default_factory=list)  # one per generated token
+    num_preemptions: int = 0
+
+    @property
+    def num_prompt_tokens(self) -> int:
+        return len(self.request.prompt_token_ids)
+
+    @property
+    def output_token_ids(self) -> list[int]:
+        return self.tokens[self.num_prompt_tokens :]
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """(arrival, index): never changes, and smaller is older."""
+        return (self.request.id, self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One finished (or still growing) answer, as vLLM's `CompletionOutput`."""
+
+    index: int
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: FinishReason | None
+    cumulative_logprob: float
+    logprobs: tuple[Draw, ...] | None = None  # one per token when `SamplingParams.logprobs` asks for them
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutput:
+    """What the user gets back for one prompt."""
+
+    request_id: int
+    prompt: str | None
+    prompt_token_ids: tuple[int, ...]
+    outputs: tuple[Completion, ...]
+    finished: bool
+    num_preemptions: int = 0

@@ -1,0 +1,80 @@
+"""SamplingParams: how the user wants the next tokens chosen, and when the answer is over.
+
+Knows nothing of text: stop strings are carried here and watched for where there is a tokenizer (`minipaged/llm.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """What one request asks of the sampler. The names are vLLM's.
+
+    Args:
+        n: answers to write for the prompt, at least 1. They differ from each other (unless greedy).
+        max_tokens: tokens to generate at most, at least 1; the end-of-text token counts.
+        temperature: 0 is greedy: the most probable token, the lowest id on a tie.
+        top_k: draw among the k most probable tokens; None draws among all.
+        top_p: draw among the fewest most probable tokens whose probabilities sum to at least this, in (0, 1].
+        seed: same seed, same answer, whatever else runs. None takes one from the engine's seed and the request's id.
+        stop: strings that end the answer; neither they nor anything after them is in the text.
+        stop_token_ids: tokens that end the answer and stay in `token_ids`.
+        ignore_eos: go on after the model's own end-of-text token.
+        logprobs: None for none, 0 for the chosen token's log-probability, k for that and the k most probable ones.
+
+    Raises:
+        ValueError: a value is outside what is said above; the message names it.
+    """
+
+    n: int = 1
+    max_tokens: int = 128
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+    logprobs: int | None = None
+
+    def __post_init__(self) -> None:
+        # One string, or any list, is what users write; a tuple is what a frozen, hashable object holds.
+        object.__setattr__(self, "stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop))
+        object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids))
+        self._require_int("n", self.n, 1)
+        self._require_int("max_tokens", self.max_tokens, 1)
+        if self.top_k is not None:
+            self._require_int("top_k", self.top_k, 1)
+        if self.logprobs is not None:
+            self._require_int("logprobs", self.logprobs, 0)
+        if self.seed is not None:
+            self._require_int("seed", self.seed, 0)
+        if not _is_number(self.temperature) or not 0 <= self.temperature < float("inf"):
+            raise ValueError(f"SamplingParams: temperature is {self.temperature!r}; it must be 0 (greedy) or above")
+        if not _is_number(self.top_p) or not 0 < self.top_p <= 1:
+            raise ValueError(f"SamplingParams: top_p is {self.top_p!r}; it must be above 0 and at most 1")
+        if not all(isinstance(text, str) and text for text in self.stop):
+            raise ValueError(f"SamplingParams: stop is {self.stop!r}; it must be strings that are not empty")
+        for token_id in self.stop_token_ids:
+            self._require_int("stop_token_ids", token_id, 0)
+
+    @staticmethod
+    def _require_int(name: str, value: object, least: int) -> None:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"SamplingParams: {name} is {value!r}; it must be a whole number of at least {least}")
+
+    @classmethod
+    def from_dict(cls, options: dict[str, Any]) -> SamplingParams:
+        """As the constructor, but an unknown option is refused with a `ValueError` that lists the known ones."""
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise ValueError(f"SamplingParams: unknown option {name!r}; known are {', '.join(known)}")
+        return cls(**options)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
