@@ -135,7 +135,11 @@ class EngineConfig:
         _require_int("EngineConfig", "seed", self.seed, 0)
         if self.num_blocks is not None and self.kv_cache_bytes is not None:
             raise ValueError("EngineConfig: num_blocks and kv_cache_bytes both size the pool; give one of them")
-        if isinstance(self.watermark, bool) or not isinstance(self.watermark, (int, float)) or not 0 <= self.watermark < 1:
+        if (
+            isinstance(self.watermark, bool)
+            or not isinstance(self.watermark, (int, float))
+            or not 0 <= self.watermark < 1
+        ):
             raise ValueError(f"EngineConfig: watermark is {self.watermark!r}; it must be at least 0 and below 1")
         if self.dtype not in DTYPES:
             raise ValueError(f"EngineConfig: dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}")

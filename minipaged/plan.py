@@ -1,7 +1,7 @@
-"""StepPlan: the only thing that passes from the bookkeeping to the tensors. StepResult: the only thing that comes back.
+"""StepPlan: all that passes from the bookkeeping to the tensors. StepResult: all that comes back.
 
-Plain slotted data. Nothing here holds a tensor, nothing here holds a request: block tables are copied in, so that a plan
-stays true when the books move on.
+Plain slotted data. Nothing here holds a tensor, nothing here holds a request: block tables are copied in, so that a
+plan stays true when the books move on.
 """
 
 from __future__ import annotations
