@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from minipaged.plan import Draw, Sampling
 from minipaged.sampling_params import SamplingParams
@@ -30,7 +31,8 @@ class Request:
         id: the request's number in its engine, from 0; it is also its place in the order of arrival.
         prompt_token_ids: at least one token.
         params: how to sample, and when to stop.
-        eos_token_ids: the model's end-of-text tokens; empty when the request ignores them.
+        seed: the noise of its draws; the user's, or one made from the engine's seed and the id.
+        stop_token_ids: tokens that end an answer: the user's and, unless ignored, the model's end-of-text.
         priority: lower goes first under the priority order; the default order does not look at it.
     """
 
@@ -41,6 +43,7 @@ class Request:
     stop_token_ids: frozenset[int] = frozenset()
     priority: int = 0
     sequences: list[Sequence] = field(default_factory=list)
+    error: str | None = None  # what went wrong, when a forward pass failed under it
 
     @property
     def finished(self) -> bool:
@@ -66,6 +69,8 @@ class Sequence:
     finish_reason: FinishReason | None = None
     draws: list[Draw] = field(default_factory=list)  # one per generated token
     num_preemptions: int = 0
+    peak_computed: int = 0  # the most `num_computed` has ever been: below it, computing is recomputing
+    rank: tuple[Any, int, int] = (0, 0, 0)  # place in the order policy, then age; set by Scheduler.add, then fixed
 
     @property
     def num_prompt_tokens(self) -> int:
@@ -102,4 +107,4 @@ class RequestOutput:
     prompt_token_ids: tuple[int, ...]
     outputs: tuple[Completion, ...]
     finished: bool
-    num_preemptions: int = 0
+    error: str | None = None

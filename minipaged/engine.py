@@ -1,0 +1,167 @@
+"""Engine: one step is schedule → run → commit. Everything else is somebody else's.
+
+The parts are handed in, so a lesson's naive scheduler or a simulated runner takes the place of ours without a patch.
+The engine knows tokens and no text, and looks into neither the memory nor the tensors.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from collections.abc import Sequence as Items
+from operator import index
+from typing import Protocol
+
+from minipaged.config import ModelConfig
+from minipaged.plan import Chunk, Sampling, StepPlan, StepResult
+from minipaged.request import Request, Sequence
+from minipaged.sampling_params import SamplingParams
+from minipaged.scheduler import Scheduler
+from minipaged.trace import ChunkRecord, Listener, StepRecord
+
+logger = logging.getLogger("minipaged")
+
+
+class Runner(Protocol):
+    """Carries a plan out: its memory operations in their order, then one forward pass."""
+
+    ops_executed: int  # memory operations of the last plan that were carried out, also when it failed
+
+    def run(self, plan: StepPlan) -> StepResult: ...
+
+
+class Engine:
+    """Runs requests together, a step at a time.
+
+    Args:
+        scheduler: decides what a step computes.
+        runner: computes it.
+        model: what a request is checked against: vocabulary, context, end-of-text tokens.
+        seed: noise of the requests that bring no seed.
+        clock: seconds, for the records.
+        listeners: called with the `StepRecord` of every step.
+
+    Raises:
+        ValueError: from `add_request`, a request that makes no sense or could never fit. Nothing has changed then.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        runner: Runner,
+        model: ModelConfig,
+        *,
+        seed: int = 0,
+        clock: Callable[[], float] = time.perf_counter,
+        listeners: Items[Listener] = (),
+    ) -> None:
+        self.scheduler = scheduler
+        self.runner = runner
+        self.model = model
+        self.seed = seed
+        self.clock = clock
+        self.listeners = list(listeners)
+        self._num_requests = 0
+        self._num_sequences = 0
+
+    @property
+    def has_work(self) -> bool:
+        return self.scheduler.has_work
+
+    def add_request(
+        self, prompt_token_ids: Items[int], params: SamplingParams | None = None, *, priority: int = 0
+    ) -> Request:
+        """Queue a prompt; its answers are written by the steps that follow.
+
+        Args:
+            prompt_token_ids: at least one token, each in the model's vocabulary.
+            params: how to sample; the defaults when None.
+            priority: see `minipaged.scheduler.by_priority`.
+        """
+        params = params or SamplingParams()
+        prompt = self._checked_prompt(prompt_token_ids)
+        request_id = self._num_requests
+        stop = set(params.stop_token_ids) | (set() if params.ignore_eos else set(self.model.eos_token_ids))
+        seed = params.seed if params.seed is not None else (self.seed << 32) + request_id
+        request = Request(request_id, prompt, params, seed, frozenset(stop), priority)
+        for i in range(params.n):
+            sampling = Sampling(params.temperature, params.top_k, params.top_p, params.logprobs or 0, seed, i)
+            request.sequences.append(Sequence(self._num_sequences + i, request, i, list(prompt), sampling))
+        self.scheduler.add(request)  # refuses before anything is queued
+        self._num_requests += 1
+        self._num_sequences += params.n
+        return request
+
+    def cancel(self, request: Request) -> None:
+        """End a request's unfinished sequences with `cancelled`; during a step, at the end of that step."""
+        for sequence in request.sequences:
+            self.finish(sequence, "cancelled")
+
+    def finish(self, sequence: Sequence, reason: str) -> None:
+        """End one sequence from outside, as a stop string does. One that has ended already stays as it is."""
+        self.scheduler.finish(sequence, reason)
+
+    def step(self) -> list[Sequence]:
+        """Run one step.
+
+        A forward pass that raises ends the requests that were in it with `error`; the engine goes on.
+
+        Returns:
+            The sequences that got a token or ended, in the order of the plan.
+        """
+        started = self.clock()
+        plan = self.scheduler.schedule()
+        held_slots = self.scheduler.memory.held_slots
+        chunks = tuple(_chunk_record(chunk, self.scheduler.planned[chunk.sequence]) for chunk in plan.chunks)
+        error: str | None = None
+        try:
+            result = self.runner.run(plan)
+        except BaseException as exception:
+            error = f"{type(exception).__name__}: {exception}"
+            changed = self.scheduler.fail(plan, self.runner.ops_executed, error)
+            if not isinstance(exception, Exception):
+                raise  # Ctrl-C and the like: the books are in order, the user decides
+            logger.warning("step %d failed, its requests end with an error: %s", plan.step, error)
+        else:
+            changed = self.scheduler.commit(plan, result)
+        record = StepRecord(
+            step=plan.step,
+            started_seconds=started,
+            seconds=self.clock() - started,
+            chunks=chunks,
+            events=tuple(self.scheduler.take_events()),
+            num_running=self.scheduler.num_running,
+            num_waiting=self.scheduler.num_waiting,
+            total_slots=self.scheduler.memory.total_slots,
+            held_slots=held_slots,
+            live_slots=sum(chunk.start + chunk.num_tokens for chunk in chunks),
+            error=error,
+        )
+        for listener in self.listeners:
+            listener(record)
+        return changed
+
+    def _checked_prompt(self, prompt_token_ids: Items[int]) -> tuple[int, ...]:
+        last = self.model.vocab_size - 1
+        try:
+            prompt = tuple(index(token_id) for token_id in prompt_token_ids)  # an int, or what numpy and torch have
+        except TypeError as error:
+            raise ValueError(f"the prompt must be token ids, whole numbers from 0 to {last}: {error}") from None
+        if not prompt:
+            raise ValueError("the prompt is empty; it must have at least one token")
+        for token_id in prompt:
+            if not 0 <= token_id <= last:
+                raise ValueError(f"the prompt has token id {token_id}; the model's vocabulary is 0 to {last}")
+        return prompt
+
+
+def _chunk_record(chunk: Chunk, sequence: Sequence) -> ChunkRecord:
+    """Taken before the step is run, while the sequence still stands where the plan found it."""
+    if chunk.start < sequence.peak_computed:
+        kind = "recompute"
+    elif sequence.draws:
+        kind = "decode"
+    else:
+        kind = "prefill"
+    return ChunkRecord(chunk.sequence, sequence.request.id, chunk.start, len(chunk.token_ids), kind, chunk.block_table)

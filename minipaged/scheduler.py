@@ -1,0 +1,325 @@
+"""Scheduler: decides what the next step computes, and books what came back.
+
+It knows requests and counts tokens. It knows no tensor, no clock and no text, and of memory only what the `Memory`
+protocol says, which presumes no blocks: a learner's allocator takes the place of ours.
+
+Two rules carry everything else:
+
+- Prefill and decode are not kinds. A running sequence has tokens that are not computed yet (one, when it decodes; many,
+  when its prompt has just come or its blocks were taken away), and each step gives it a chunk of them.
+- Age never changes. Running and waiting are both kept oldest first, the youngest gives way, so the oldest always
+  advances and nothing deadlocks.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import insort
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from minipaged.plan import Chunk, MemoryOp, StepPlan, StepResult
+from minipaged.request import FinishReason, Request, Sequence, Status
+from minipaged.trace import Event
+
+
+class Admission(Protocol):
+    """What memory answers to an admission."""
+
+    @property
+    def num_cached(self) -> int: ...
+    @property
+    def num_new(self) -> int: ...
+
+
+class Memory(Protocol):
+    """What the scheduler asks of memory. A refusal (None, False) changes nothing."""
+
+    @property
+    def total_slots(self) -> int: ...
+    @property
+    def max_sequence_slots(self) -> int: ...
+    @property
+    def held_slots(self) -> int: ...
+    def admit(self, sequence: Sequence, want: int, reserve: int = 0) -> Admission | None: ...
+    def grow(self, sequence: Sequence, n: int) -> bool: ...
+    def release(self, sequence: Sequence) -> None: ...
+    def table(self, sequence: Sequence) -> tuple[int, ...]: ...
+    def take_operations(self) -> list[MemoryOp]: ...
+    def abort_step(self, unexecuted: list[MemoryOp]) -> None: ...
+
+
+Order = Callable[[Sequence], Any]
+
+
+def first_come_first_served(sequence: Sequence) -> int:
+    """The order of arrival."""
+    return 0  # ties are broken by age
+
+
+def shortest_first(sequence: Sequence) -> int:
+    """Fewest tokens that it may still need, as known when it arrives."""
+    return sequence.num_prompt_tokens + sequence.request.params.max_tokens
+
+
+def by_priority(sequence: Sequence) -> int:
+    """Lowest `Request.priority` first."""
+    return sequence.request.priority
+
+
+class Scheduler:
+    """Fills each step with chunks, oldest sequence first.
+
+    Args:
+        memory: who gives and takes the token slots.
+        max_batch_tokens: tokens in a step at most; at least `max_sequences`.
+        max_sequences: sequences that run at the same time at most.
+        max_chunk_tokens: tokens of one sequence in a step at most; None for no limit but the batch's.
+        max_positions: the model's context in tokens; None for no limit.
+        watermark_slots: token slots that an admission leaves free, except when nothing is running.
+        order: the policy; its value is taken once, when a sequence arrives, and ties go by age.
+
+    Raises:
+        ValueError: a budget that could starve a running sequence; from `add`, a request that could never fit.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        max_batch_tokens: int = 2048,
+        max_sequences: int = 64,
+        max_chunk_tokens: int | None = None,
+        max_positions: int | None = None,
+        watermark_slots: int = 0,
+        order: Order = first_come_first_served,
+    ) -> None:
+        if not 1 <= max_sequences <= max_batch_tokens:
+            raise ValueError(
+                f"Scheduler: max_batch_tokens {max_batch_tokens}, max_sequences {max_sequences}; "
+                "both must be at least 1, and the budget must hold one token of every running sequence"
+            )
+        if max_chunk_tokens is not None and max_chunk_tokens < 1:
+            raise ValueError(f"Scheduler: max_chunk_tokens is {max_chunk_tokens}; it must be at least 1")
+        self.memory = memory
+        self.max_batch_tokens = max_batch_tokens
+        self.max_sequences = max_sequences
+        self.max_chunk_tokens = max_chunk_tokens or max_batch_tokens
+        self.max_positions = max_positions
+        self.watermark_slots = watermark_slots
+        self.order = order
+        self._running: list[Sequence] = []  # by rank
+        self._waiting: list[tuple[Any, Sequence]] = []  # a heap of (rank, sequence)
+        self._events: list[Event] = []  # since the last `take_events`
+        self._planned: dict[int, Sequence] | None = None  # the open step's sequences; None between steps
+        self._end_after_step: list[tuple[Sequence, FinishReason]] = []  # asked for while a step was open
+        self._num_steps = 0
+
+    # What a person looks at ------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> tuple[Sequence, ...]:
+        """The running sequences, oldest first."""
+        return tuple(self._running)
+
+    @property
+    def waiting(self) -> tuple[Sequence, ...]:
+        """The waiting sequences in the order in which they will be admitted."""
+        return tuple(sequence for _, sequence in sorted(self._waiting, key=lambda entry: entry[0]))
+
+    @property
+    def num_running(self) -> int:
+        return len(self._running)
+
+    @property
+    def num_waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._running or self._waiting)
+
+    @property
+    def planned(self) -> dict[int, Sequence]:
+        """The sequences of the open step by id; empty between steps."""
+        return self._planned or {}
+
+    def take_events(self) -> list[Event]:
+        """What happened since the last call, each with its cause, in order."""
+        events, self._events = self._events, []
+        return events
+
+    # Requests come and go --------------------------------------------------------------------------------------------
+
+    def add(self, request: Request) -> None:
+        """Queue a request's sequences.
+
+        Raises:
+            ValueError: it could never fit; the message has both numbers. Nothing is queued then.
+        """
+        prompt, answer = len(request.prompt_token_ids), request.params.max_tokens
+        need = prompt + answer - 1  # the last token drawn is never fed back, so it needs no slot and no position
+        for limit, what in (
+            (self.memory.max_sequence_slots, "token slots the pool can give it"),
+            (self.max_positions, "positions of the model's context"),
+        ):
+            if limit is not None and need > limit:
+                raise ValueError(
+                    f"request {request.id} needs {need} token slots (prompt {prompt} + max_tokens {answer} - 1), "
+                    f"above the {limit} {what}"
+                )
+        for sequence in request.sequences:
+            sequence.rank = (self.order(sequence), *sequence.age)
+            heapq.heappush(self._waiting, (sequence.rank, sequence))
+
+    def finish(self, sequence: Sequence, reason: FinishReason) -> None:
+        """End a sequence from outside (a cancellation, a stop string); during a step, at the end of that step."""
+        if sequence.status is Status.FINISHED:
+            return
+        if self._planned is not None:
+            self._end_after_step.append((sequence, reason))
+            return
+        if sequence.status is Status.RUNNING:
+            self._running.remove(sequence)
+            self.memory.release(sequence)
+        else:
+            self._waiting = [entry for entry in self._waiting if entry[1] is not sequence]
+            heapq.heapify(self._waiting)
+        self._mark_finished(sequence, reason)
+
+    # One step --------------------------------------------------------------------------------------------------------
+
+    def schedule(self) -> StepPlan:
+        """Decide the next step. It stays open until `commit` or `fail`.
+
+        Returns:
+            A plan; its chunks are empty only when there is no work.
+        """
+        assert self._planned is None, "the last step was neither committed nor failed"
+        chunks: list[Chunk] = []
+        planned: dict[int, Sequence] = {}
+        budget = self.max_batch_tokens
+        preempted = False
+
+        # 1. Running sequences, oldest first; each leaves one token of the budget for everyone behind it.
+        position = 0
+        while position < len(self._running):
+            sequence = self._running[position]
+            behind = len(self._running) - position - 1
+            n = min(len(sequence.tokens) - sequence.num_computed, budget - behind, self.max_chunk_tokens)
+            while not self.memory.grow(sequence, n):
+                preempted = True
+                if self._preempt_youngest(sequence, n) is sequence:
+                    break
+            else:
+                budget -= n
+                chunks.append(self._chunk(sequence, n))
+                planned[sequence.id] = sequence
+                position += 1
+
+        # 2. Waiting sequences, while budget, places and slots last; none when memory was just found too small.
+        while not preempted and self._waiting and budget and len(self._running) < self.max_sequences:
+            sequence = self._waiting[0][1]
+            reserve = self.watermark_slots if self._running else 0
+            admission = self.memory.admit(sequence, min(budget, self.max_chunk_tokens), reserve)
+            if admission is None:
+                break
+            heapq.heappop(self._waiting)
+            insort(self._running, sequence, key=lambda running: running.rank)
+            sequence.status = Status.RUNNING
+            sequence.num_computed = admission.num_cached
+            self._events.append(Event("admit", sequence.id, f"{admission.num_cached} of {len(sequence.tokens)} cached"))
+            budget -= admission.num_new
+            chunks.append(self._chunk(sequence, admission.num_new))
+            planned[sequence.id] = sequence
+
+        self._planned = planned
+        self._num_steps += 1
+        return StepPlan(self._num_steps - 1, chunks, self.memory.take_operations())
+
+    def commit(self, plan: StepPlan, result: StepResult) -> list[Sequence]:
+        """Book a step that went well: advance, append what was drawn, finish and release.
+
+        Returns:
+            The sequences that got a token or ended, in the plan's order.
+        """
+        assert self._planned is not None, "no step is open"
+        planned, self._planned = self._planned, None
+        changed: list[Sequence] = []
+        ended: list[tuple[Sequence, FinishReason]] = []
+        for chunk, draws in zip(plan.chunks, result.draws, strict=True):
+            sequence = planned[chunk.sequence]
+            sequence.num_computed += len(chunk.token_ids)
+            sequence.peak_computed = max(sequence.peak_computed, sequence.num_computed)
+            for draw in draws:
+                sequence.tokens.append(draw.token_id)
+                sequence.draws.append(draw)
+                changed.append(sequence)
+                if draw.token_id in sequence.request.stop_token_ids:
+                    ended.append((sequence, "stop"))
+                elif len(sequence.draws) >= sequence.request.params.max_tokens:
+                    ended.append((sequence, "length"))
+        for sequence, reason in ended:
+            self._running.remove(sequence)
+            self.memory.release(sequence)
+            self._mark_finished(sequence, reason)
+        return changed + self._end_those_asked_for()
+
+    def fail(self, plan: StepPlan, ops_executed: int, error: str) -> list[Sequence]:
+        """Book a step whose forward pass raised: its requests end with `error`, their blocks return.
+
+        Args:
+            plan: the open plan.
+            ops_executed: how many of its memory operations were carried out before it failed.
+            error: one line for the user.
+
+        Returns:
+            The sequences that ended.
+        """
+        assert self._planned is not None, "no step is open"
+        planned, self._planned = self._planned, None
+        self.memory.abort_step(plan.memory_ops[ops_executed:])
+        ended: list[Sequence] = []
+        for request in {sequence.request.id: sequence.request for sequence in planned.values()}.values():
+            request.error = error
+            for sequence in request.sequences:
+                if sequence.status is not Status.FINISHED:
+                    self.finish(sequence, "error")
+                    ended.append(sequence)
+        return ended + self._end_those_asked_for()
+
+    # Within ----------------------------------------------------------------------------------------------------------
+
+    def _chunk(self, sequence: Sequence, n: int) -> Chunk:
+        start = sequence.num_computed
+        end = start + n
+        tokens = sequence.tokens
+        draws = 1 if end == len(tokens) else 0
+        return Chunk(sequence.id, start, tokens[start:end], self.memory.table(sequence), draws, sequence.sampling)
+
+    def _preempt_youngest(self, needy: Sequence, n: int) -> Sequence:
+        """Take the youngest running sequence's slots back; it waits, with what it has drawn, to be computed again."""
+        victim = self._running.pop()
+        self.memory.release(victim)
+        cause = f"sequence {needy.id} needs room for {n} more tokens"
+        self._events.append(Event("preempt", victim.id, cause))
+        victim.status = Status.WAITING
+        victim.num_computed = 0
+        victim.num_preemptions += 1
+        heapq.heappush(self._waiting, (victim.rank, victim))
+        return victim
+
+    def _end_those_asked_for(self) -> list[Sequence]:
+        asked_for, self._end_after_step = self._end_after_step, []
+        ended = []
+        for sequence, reason in asked_for:
+            if sequence.status is not Status.FINISHED:
+                self.finish(sequence, reason)
+                ended.append(sequence)
+        return ended
+
+    def _mark_finished(self, sequence: Sequence, reason: FinishReason) -> None:
+        sequence.status = Status.FINISHED
+        sequence.finish_reason = reason
+        sequence.num_computed = 0
+        self._events.append(Event("finish", sequence.id, reason))
