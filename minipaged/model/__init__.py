@@ -1,0 +1,1 @@
+"""Weights, KV cache, sampler, tokenizer. Knows nothing of requests, scheduling or who owns a block."""

@@ -1,0 +1,120 @@
+"""KVCache: the tensor of device blocks, the tensor of host blocks, and the memory operations on both.
+
+Knows neither tokens nor sequences nor which block is free: `minipaged/memory/` keeps those books, and what it decides
+comes here as a log of operations.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import torch
+
+from minipaged.config import ModelConfig
+from minipaged.plan import CopyBlock, MemoryOp, Poison, SwapIn, SwapOut
+
+
+class KVCache:
+    """K and V of all token slots, all layers.
+
+    One block is one contiguous piece of memory, so a copy or a swap moves it in one go; a layer is a strided view.
+
+    Args:
+        config: gives layers, KV heads and head size.
+        num_blocks: device blocks, at least 1.
+        block_size: token slots in a block, at least 1.
+        dtype: of K and V; the model's.
+        device: where the device blocks lie ("cpu" plays the part of an accelerator on a machine without one).
+        num_host_blocks: blocks in ordinary memory for what is swapped out; 0 for none.
+
+    Raises:
+        ValueError: a size that is not a whole number of at least 1 (host blocks: 0).
+
+    With `MINIPAGED_DEBUG=1` in the environment every slot starts as NaN, so that a read before the first write shows.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        num_blocks: int,
+        block_size: int,
+        dtype: torch.dtype = torch.float32,
+        device: str | torch.device = "cpu",
+        num_host_blocks: int = 0,
+    ) -> None:
+        for name, value, least in (
+            ("num_blocks", num_blocks, 1),
+            ("block_size", block_size, 1),
+            ("num_host_blocks", num_host_blocks, 0),
+        ):
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ValueError(f"KVCache: {name} is {value!r}; it must be a whole number of at least {least}")
+        self.config = config
+        self.block_size = block_size
+        block_shape = (config.num_layers, 2, config.num_kv_heads, block_size, config.head_dim)
+        # (num_blocks, num_layers, 2, num_kv_heads, block_size, head_dim)
+        self.blocks = torch.zeros((num_blocks, *block_shape), dtype=dtype, device=device)
+        # Pinned where there is an accelerator: only then does a swap run at the bus's speed.
+        pinned = num_host_blocks > 0 and self.blocks.is_cuda
+        # (num_host_blocks, num_layers, 2, num_kv_heads, block_size, head_dim)
+        self.host_blocks = torch.zeros((num_host_blocks, *block_shape), dtype=dtype, pin_memory=pinned)
+        self.num_applied = 0
+        if os.environ.get("MINIPAGED_DEBUG") == "1":
+            self.blocks.fill_(float("nan"))
+            self.host_blocks.fill_(float("nan"))
+
+    @staticmethod
+    def bytes_per_block(config: ModelConfig, block_size: int, dtype: torch.dtype) -> int:
+        """Bytes of one block: `2 * num_layers * num_kv_heads * head_dim * itemsize` for each of its slots."""
+        return block_size * config.kv_bytes_per_token(dtype.itemsize)
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of one block; what one copy or swap reads, and what it writes."""
+        return self.bytes_per_block(self.config, self.block_size, self.blocks.dtype)
+
+    @property
+    def num_blocks(self) -> int:
+        return self.blocks.shape[0]
+
+    @property
+    def num_host_blocks(self) -> int:
+        return self.host_blocks.shape[0]
+
+    def layer(self, index: int) -> torch.Tensor:
+        """One layer's view: (num_blocks, 2, num_kv_heads, block_size, head_dim), not contiguous."""
+        return self.blocks[:, index]
+
+    def apply(self, memory_ops: Iterable[MemoryOp]) -> None:
+        """Executes a log of operations strictly in its order, each as if it had ended before the next began.
+
+        `num_applied` counts those done, from 0 in each call, so that after an error the caller knows how far it got.
+
+        Raises:
+            IndexError: an operation names a block that is not there.
+        """
+        self.num_applied = 0
+        for op in memory_ops:
+            match op:
+                case CopyBlock(source, destination):
+                    self._device(destination).copy_(self._device(source))
+                case SwapOut(device, host):
+                    self._host(host).copy_(self._device(device))
+                case SwapIn(host, device):
+                    self._device(device).copy_(self._host(host))
+                case Poison(block):
+                    self._device(block).fill_(float("nan"))
+            self.num_applied += 1
+
+    # Both look before they index: torch would take -1 for the last block.
+
+    def _device(self, block: int) -> torch.Tensor:
+        if not 0 <= block < self.num_blocks:
+            raise IndexError(f"KVCache: device block {block} is not among the {self.num_blocks} there are")
+        return self.blocks[block]  # (num_layers, 2, num_kv_heads, block_size, head_dim)
+
+    def _host(self, block: int) -> torch.Tensor:
+        if not 0 <= block < self.num_host_blocks:
+            raise IndexError(f"KVCache: host block {block} is not among the {self.num_host_blocks} there are")
+        return self.host_blocks[block]  # (num_layers, 2, num_kv_heads, block_size, head_dim)
