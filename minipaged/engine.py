@@ -26,7 +26,7 @@ logger = logging.getLogger("minipaged")
 class Runner(Protocol):
     """Carries a plan out: its memory operations in their order, then one forward pass."""
 
-    ops_executed: int  # memory operations of the last plan that were carried out, also when it failed
+    num_executed_ops: int  # memory operations of the last plan that were carried out, also when it failed
 
     def run(self, plan: StepPlan) -> StepResult: ...
 
@@ -119,7 +119,7 @@ class Engine:
             result = self.runner.run(plan)
         except BaseException as exception:
             error = f"{type(exception).__name__}: {exception}"
-            changed = self.scheduler.fail(plan, self.runner.ops_executed, error)
+            changed = self.scheduler.fail(plan, self.runner.num_executed_ops, error)
             if not isinstance(exception, Exception):
                 raise  # Ctrl-C and the like: the books are in order, the user decides
             logger.warning("step %d failed, its requests end with an error: %s", plan.step, error)

@@ -265,12 +265,12 @@ class Scheduler:
             self._mark_finished(sequence, reason)
         return changed + self._end_those_asked_for()
 
-    def fail(self, plan: StepPlan, ops_executed: int, error: str) -> list[Sequence]:
+    def fail(self, plan: StepPlan, num_executed_ops: int, error: str) -> list[Sequence]:
         """Book a step whose forward pass raised: its requests end with `error`, their blocks return.
 
         Args:
             plan: the open plan.
-            ops_executed: how many of its memory operations were carried out before it failed.
+            num_executed_ops: how many of its memory operations were carried out before it failed.
             error: one line for the user.
 
         Returns:
@@ -278,7 +278,7 @@ class Scheduler:
         """
         assert self._planned is not None, "no step is open"
         planned, self._planned = self._planned, None
-        self.memory.abort_step(plan.memory_ops[ops_executed:])
+        self.memory.abort_step(plan.memory_ops[num_executed_ops:])
         ended: list[Sequence] = []
         for request in {sequence.request.id: sequence.request for sequence in planned.values()}.values():
             request.error = error

@@ -42,7 +42,7 @@ class SimulatedRunner:
     def __init__(self, num_blocks: int, block_size: int, vocab_size: int, num_host_blocks: int = 0) -> None:
         self.block_size = block_size
         self.vocab_size = vocab_size
-        self.ops_executed = 0
+        self.num_executed_ops = 0
         self._device: list[list[int | None]] = [[None] * block_size for _ in range(num_blocks)]
         self._host: list[list[int | None]] = [[None] * block_size for _ in range(num_host_blocks)]
 
@@ -52,10 +52,10 @@ class SimulatedRunner:
         Raises:
             StaleRead: a context that has a hole, or a block table that is too short for it.
         """
-        self.ops_executed = 0
+        self.num_executed_ops = 0
         for operation in plan.memory_ops:
             self._apply(operation)
-            self.ops_executed += 1
+            self.num_executed_ops += 1
         # As in a model, every layer writes before it attends: first all chunks write, then all read.
         for chunk in plan.chunks:
             for offset, token_id in enumerate(chunk.token_ids):

@@ -70,6 +70,10 @@ class KVManager:
         table = self._tables.get(sequence.id)
         return tuple(table.blocks) if table else ()
 
+    def slot(self, sequence: Sequence, position: int) -> int:
+        """The slot that holds the K and V of the sequence's token at `position`."""
+        return self._require_table("slot", sequence).slot(position)
+
     def admit(self, sequence: Sequence, want: int, reserve: int = 0) -> Admission | None:
         """Give a waiting sequence a table with room for the tokens it computes in this step.
 

@@ -1,0 +1,333 @@
+"""LLM: prompts in, texts out. It puts the house together and is the only part that knows text.
+
+Whoever asks for a result steps the engine, and thereby everyone's requests: `generate` until its own are done, a stream
+until its own next piece is there. Nothing runs in the background.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from collections.abc import Sequence as Items
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from minipaged.config import EngineConfig
+from minipaged.engine import Engine
+from minipaged.memory.block_pool import BlockPool
+from minipaged.memory.kv_manager import KVManager
+from minipaged.model.kv_cache import KVCache
+from minipaged.model.loader import load_model, resolve_model
+from minipaged.model.sampler import Sampler
+from minipaged.model.stop_strings import StopStrings
+from minipaged.model.tokenizer import StreamDecoder, Tokenizer
+from minipaged.pool_size import choose_pool_size, describe_pool, free_host_bytes
+from minipaged.progress import ProgressBar
+from minipaged.request import Completion, FinishReason, Request, RequestOutput, Sequence
+from minipaged.runner import TorchRunner
+from minipaged.sampling_params import SamplingParams
+from minipaged.scheduler import Scheduler
+
+logger = logging.getLogger("minipaged")
+
+Prompt = str | Items[int]  # text, or token ids
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of one answer as it is written; `str(piece)` is its text. The pieces of an answer join to its text.
+
+    Args:
+        index: which of the request's n answers it belongs to.
+        text: whole characters only; may be empty.
+        token_ids: the tokens drawn since the last piece of this answer.
+        finish_reason: set on the answer's last piece.
+    """
+
+    index: int
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: FinishReason | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class LLM:
+    """A model ready to answer, as vLLM's `LLM`.
+
+    Args:
+        model: "tiny-gpt", which is shipped, or a folder in the Hugging Face GPT-2 format.
+        options: the fields of `EngineConfig`: num_blocks, block_size, dtype, device …
+
+    Raises:
+        ValueError: an unknown option, an impossible value, or a folder that cannot be loaded. One line.
+    """
+
+    def __init__(self, model: str | Path = "tiny-gpt", **options: Any) -> None:
+        self.config = EngineConfig.from_dict(options)
+        device = _device(self.config.device)
+        folder = resolve_model(model)
+        self.model_config, self.model = load_model(folder, self.config.dtype, device)
+        self.tokenizer = Tokenizer.from_folder(folder)
+
+        itemsize = self.model.dtype.itemsize
+        size = choose_pool_size(self.config, self.model_config, itemsize, _free_bytes(device))
+        block_size = self.config.block_size
+        self.kv_cache = KVCache(self.model_config, size.num_blocks, block_size, self.model.dtype, device)
+        parameters = sum(weight.numel() for weight in self.model.parameters())
+        #: One line: the model, and the pool with the reason for its size.
+        self.description = (
+            f"{folder.name}: {parameters / 1e6:.1f} M parameters, {self.config.dtype} on {device}. "
+            + describe_pool(size.num_blocks, block_size, self.kv_cache.block_bytes, size.reason)
+        )
+        logger.info(self.description)
+
+        memory = KVManager(BlockPool(size.num_blocks), block_size, poison_freed=self.kv_cache.debug)
+        scheduler = Scheduler(
+            memory,
+            max_batch_tokens=self.config.max_batch_tokens,
+            max_sequences=self.config.max_sequences,
+            max_chunk_tokens=self.config.max_chunk_tokens,
+            max_positions=self.model_config.max_positions,
+            watermark_slots=int(self.config.watermark * memory.total_slots),
+        )
+        runner = TorchRunner(self.model, self.kv_cache, Sampler())
+        self.engine = Engine(scheduler, runner, self.model_config, seed=self.config.seed)
+        self._writers: dict[int, _Writer] = {}  # sequence id -> the text being written; of unfinished requests only
+
+    # Asking ----------------------------------------------------------------------------------------------------------
+
+    def generate(
+        self,
+        prompts: Prompt | Items[Prompt],
+        params: SamplingParams | Items[SamplingParams] | None = None,
+        *,
+        progress: bool | None = None,
+    ) -> list[RequestOutput]:
+        """Answer prompts together.
+
+        Args:
+            prompts: texts or lists of token ids; one alone counts as a list of one.
+            params: for all prompts, or one for each; the defaults when None.
+            progress: a bar on standard error; None shows it on a terminal when the work takes over a second.
+
+        Returns:
+            One output per prompt, in their order. One whose forward pass failed has `finish_reason` "error".
+
+        Raises:
+            ValueError: a prompt is refused; the message says which and why, and none of them has been run.
+        """
+        prompts = _as_list(prompts)
+        if params is None or isinstance(params, SamplingParams):
+            params = [params or SamplingParams()] * len(prompts)
+        if len(params) != len(prompts):
+            raise ValueError(f"LLM.generate: {len(prompts)} prompts, {len(params)} sampling params; give one for each")
+        jobs: list[_Job] = []
+        bar: AbstractContextManager[Any] = nullcontext() if progress is False else ProgressBar(progress)
+        try:
+            for number, (prompt, own_params) in enumerate(zip(prompts, params, strict=True)):
+                try:
+                    jobs.append(self._submit(prompt, own_params))
+                except ValueError as error:
+                    raise ValueError(f"prompt {number}: {error}" if len(prompts) > 1 else str(error)) from None
+            with bar as shown:
+                while (done := sum(job.request.finished for job in jobs)) < len(jobs):
+                    self.step()
+                    if shown is not None:
+                        shown.update(done, len(jobs), sum(job.num_tokens for job in jobs))
+            return [job.output() for job in jobs]
+        finally:  # only after an interruption, or when a later prompt was refused, is anything left to drop
+            for job in jobs:
+                self._drop(job)
+
+    def stream(self, prompt: Prompt, params: SamplingParams | None = None) -> Stream:
+        """Answer one prompt piece by piece.
+
+        Returns:
+            An iterator of `Piece`. Closing it, or letting it go, cancels the request.
+
+        Raises:
+            ValueError: the prompt is refused.
+        """
+        return Stream(self, self._submit(prompt, params or SamplingParams()))
+
+    def step(self) -> None:
+        """One step of the engine for everyone, and the text that it brought."""
+        for sequence in self.engine.step():
+            writer = self._writers.get(sequence.id)
+            if writer is not None:
+                writer.read()
+                if writer.stopped:
+                    self.engine.finish(sequence, "stop")
+
+    # Within ----------------------------------------------------------------------------------------------------------
+
+    def _submit(self, prompt: Prompt, params: SamplingParams) -> _Job:
+        text = prompt if isinstance(prompt, str) else None
+        if self.tokenizer is None and (text is not None or params.stop):
+            what = "a text prompt" if text is not None else "stop strings"
+            raise ValueError(f"this model has no tokenizer.json, so {what} cannot be used; give token ids")
+        if isinstance(prompt, str):
+            assert self.tokenizer is not None
+            prompt = self.tokenizer.encode(prompt)
+        request = self.engine.add_request(prompt, params)
+        writers = [_Writer(self.tokenizer, sequence) for sequence in request.sequences]
+        self._writers.update((sequence.id, writer) for sequence, writer in zip(request.sequences, writers, strict=True))
+        return _Job(text, request, writers)
+
+    def _drop(self, job: _Job) -> None:
+        self.engine.cancel(job.request)
+        for sequence in job.request.sequences:
+            self._writers.pop(sequence.id, None)
+
+
+class Stream(Iterator[Piece]):
+    """The pieces of one request, in the order in which they are written. Made by `LLM.stream`."""
+
+    def __init__(self, llm: LLM, job: _Job) -> None:
+        self._llm = llm
+        self._job = job
+        self._closed = False
+        self._ready: deque[Piece] = deque()
+
+    @property
+    def request(self) -> Request:
+        """The request, for those who want more than text."""
+        return self._job.request
+
+    def __next__(self) -> Piece:
+        while not self._ready:
+            if self._closed:
+                raise StopIteration
+            if self._job.request.finished:
+                self.close()
+            else:
+                self._llm.step()
+            self._ready.extend(piece for writer in self._job.writers for piece in writer.take())
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        """Stop listening. A request that has not ended is cancelled; pieces that are ready can still be read."""
+        if not self._closed:
+            self._closed = True
+            self._llm._drop(self._job)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _Writer:
+    """Turns one sequence's tokens into text, holding back half characters and what may become a stop string."""
+
+    def __init__(self, tokenizer: Tokenizer | None, sequence: Sequence) -> None:
+        self.sequence = sequence
+        self.stopped = False  # a stop string was found; it and what follows are not in the text
+        self._decoder = StreamDecoder(tokenizer, sequence.request.prompt_token_ids) if tokenizer else None
+        self._stop = StopStrings(sequence.request.params.stop)
+        self._pieces: list[Piece] = []
+        self._num_taken = 0  # pieces that a stream has taken
+        self._num_read = 0  # draws that have been turned into text
+        self._ended = False
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self._pieces)
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        return "stop" if self.stopped else self.sequence.finish_reason
+
+    def read(self) -> None:
+        """Turn what the sequence has drawn since the last call into a piece; the rest of the text when it has ended."""
+        draws = self.sequence.draws[self._num_read :]
+        ends = self.sequence.finish_reason is not None
+        if self._ended or not (draws or ends):
+            return
+        self._num_read += len(draws)
+        text = ""
+        if self._decoder is not None:
+            for draw in draws:
+                text += self._stop.push(self._decoder.push(draw.token_id))
+            if ends:
+                text += self._stop.push(self._decoder.flush()) + self._stop.flush()
+            self.stopped = self._stop.found
+        self._ended = ends or self.stopped
+        token_ids = tuple(draw.token_id for draw in draws)
+        self._pieces.append(Piece(self.sequence.index, text, token_ids, self.finish_reason))
+
+    def take(self) -> list[Piece]:
+        """The pieces since the last call."""
+        self.read()  # brings news only if the sequence was ended from outside any step
+        pieces = self._pieces[self._num_taken :]
+        self._num_taken = len(self._pieces)
+        return pieces
+
+
+@dataclass(slots=True)
+class _Job:
+    """A request with the text of its answers."""
+
+    prompt: str | None
+    request: Request
+    writers: list[_Writer]
+
+    @property
+    def num_tokens(self) -> int:
+        return sum(len(sequence.draws) for sequence in self.request.sequences)
+
+    def output(self) -> RequestOutput:
+        """What the user gets back."""
+        wants_logprobs = self.request.params.logprobs is not None
+        completions = []
+        for writer in self.writers:
+            writer.read()
+            sequence = writer.sequence
+            completions.append(
+                Completion(
+                    index=sequence.index,
+                    text=writer.text,
+                    token_ids=tuple(sequence.output_token_ids),
+                    finish_reason=writer.finish_reason,
+                    cumulative_logprob=sum(draw.logprob for draw in sequence.draws),
+                    logprobs=tuple(sequence.draws) if wants_logprobs else None,
+                )
+            )
+        return RequestOutput(
+            self.request.id,
+            self.prompt,
+            self.request.prompt_token_ids,
+            tuple(completions),
+            self.request.finished,
+            self.request.error,
+        )
+
+
+def _as_list(prompts: Prompt | Items[Prompt]) -> list[Prompt]:
+    """One prompt alone, text or token ids, becomes a list of one."""
+    if isinstance(prompts, str) or (len(prompts) > 0 and not isinstance(prompts[0], (str, list, tuple))):
+        return [prompts]  # type: ignore[list-item]
+    return list(prompts)  # type: ignore[arg-type]
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise ValueError(f"device is {name!r}, but torch {torch.__version__} sees no CUDA device; use device='cpu'")
+    return torch.device(name)
+
+
+def _free_bytes(device: torch.device) -> int:
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_host_bytes()
