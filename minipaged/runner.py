@@ -79,7 +79,10 @@ class TorchRunner:
         sampler: draws the tokens.
         attention: a backend: any module of `minipaged_kernels`.
         on_logits: called in each step that draws, with the plan and the logits (rows, vocab) of its drawing chunks, one
-            row each, in the plan's order. For tests and lessons; must not keep the tensor's memory changed.
+            row each, in the plan's order. For tests and lessons, which must not change them.
+
+    Attributes:
+        num_executed_ops: memory operations that the last `run` executed: all of its plan's, unless it raised before.
     """
 
     def __init__(
@@ -95,12 +98,7 @@ class TorchRunner:
         self.sampler = sampler or Sampler()
         self.attention = attention
         self.on_logits = on_logits
-        self._num_executed_ops = 0
-
-    @property
-    def num_executed_ops(self) -> int:
-        """Memory operations that the last `run` executed: all of its plan's, unless it raised before their end."""
-        return self._num_executed_ops
+        self.num_executed_ops = 0
 
     def run(self, plan: StepPlan) -> StepResult:
         """Executes the memory operations in order, computes all chunks in one forward pass, draws.
@@ -115,12 +113,12 @@ class TorchRunner:
             ValueError: a chunk's table does not cover its context.
             FloatingPointError: the logits are not numbers.
         """
-        self._num_executed_ops = 0
+        self.num_executed_ops = 0
         with torch.inference_mode():
             try:
                 self.kv_cache.apply(plan.memory_ops)
             finally:
-                self._num_executed_ops = self.kv_cache.num_applied
+                self.num_executed_ops = self.kv_cache.num_applied
             if not plan.chunks:
                 return StepResult(draws=[])
             inputs = StepInputs.build(plan.chunks, self.kv_cache.block_size, self.model.device)

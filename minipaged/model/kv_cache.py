@@ -60,7 +60,8 @@ class KVCache:
         # (num_host_blocks, num_layers, 2, num_kv_heads, block_size, head_dim)
         self.host_blocks = torch.zeros((num_host_blocks, *block_shape), dtype=dtype, pin_memory=pinned)
         self.num_applied = 0
-        if os.environ.get("MINIPAGED_DEBUG") == "1":
+        self.debug = os.environ.get("MINIPAGED_DEBUG") == "1"
+        if self.debug:
             self.blocks.fill_(float("nan"))
             self.host_blocks.fill_(float("nan"))
 

@@ -107,6 +107,8 @@ def load_model(
         if name not in weights:
             raise ValueError(f"{folder}: tensor {name} is missing")
     model.load_state_dict(weights, assign=True)
+    if config.tie_word_embeddings:
+        model.lm_head.weight = model.wte.weight  # one parameter, not two over the same memory
     return config, model.requires_grad_(False).eval()
 
 
