@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from torch.overrides import TorchFunctionMode
 
 from minipaged.config import DTYPES, ModelConfig
 from minipaged.model.gpt import GPT
@@ -72,7 +73,7 @@ def load_model(
     except ValueError as error:
         raise ValueError(str(error).replace("config.json", str(folder / "config.json"), 1)) from None
 
-    with torch.device("meta"):  # shapes only: nothing is allocated, and no time goes into random weights
+    with torch.device("meta"), _NoInitialValues():  # shapes only: nothing is allocated
         model = GPT(config)
     shapes = {name: tuple(parameter.shape) for name, parameter in model.state_dict().items()}
 
@@ -110,6 +111,15 @@ def load_model(
     if config.tie_word_embeddings:
         model.lm_head.weight = model.wte.weight  # one parameter, not two over the same memory
     return config, model.requires_grad_(False).eval()
+
+
+class _NoInitialValues(TorchFunctionMode):
+    """Modules made under it get no random weights. On a meta tensor, drawing them imports torch._dynamo: over a second."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ in ("normal_", "uniform_", "kaiming_uniform_"):  # torch.nn.init's, or the tensor's own
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
 
 
 def _torch_dtype(dtype: str | torch.dtype) -> torch.dtype:
