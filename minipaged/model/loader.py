@@ -114,7 +114,7 @@ def load_model(
 
 
 class _NoInitialValues(TorchFunctionMode):
-    """Modules made under it get no random weights. On a meta tensor, drawing them imports torch._dynamo: over a second."""
+    """Modules made under it get no random weights: drawing them on a meta tensor imports torch._dynamo: a second."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func.__name__ in ("normal_", "uniform_", "kaiming_uniform_"):  # torch.nn.init's, or the tensor's own
