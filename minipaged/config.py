@@ -42,6 +42,15 @@ class ModelConfig:
             raise ValueError(
                 f"ModelConfig: num_heads {self.num_heads} is not a multiple of num_kv_heads {self.num_kv_heads}"
             )
+        epsilon = self.layer_norm_epsilon
+        if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 0 < epsilon < 1:
+            raise ValueError(f"ModelConfig: layer_norm_epsilon is {epsilon!r}; it must be above 0 and below 1")
+        if not isinstance(self.tie_word_embeddings, bool):
+            raise ValueError(
+                f"ModelConfig: tie_word_embeddings is {self.tie_word_embeddings!r}; it must be true or false"
+            )
+        for token_id in self.eos_token_ids:
+            _require_int("ModelConfig", "eos_token_ids", token_id, 0)
         if self.activation not in ("gelu_new", "gelu", "relu"):
             raise ValueError(f"ModelConfig: activation is {self.activation!r}; it must be gelu_new, gelu or relu")
 
@@ -90,7 +99,7 @@ class ModelConfig:
             layer_norm_epsilon=config.get("layer_norm_epsilon", 1e-5),
             activation="gelu_new" if activation == "gelu_pytorch_tanh" else activation,
             tie_word_embeddings=config.get("tie_word_embeddings", True),
-            eos_token_ids=() if eos is None else (eos,) if isinstance(eos, int) else tuple(eos),
+            eos_token_ids=() if eos is None else tuple(eos) if isinstance(eos, list) else (eos,),
         )
 
 
@@ -102,6 +111,9 @@ class EngineConfig:
         block_size: token slots in a block.
         num_blocks: blocks in the device pool; None sizes the pool by `kv_cache_bytes`.
         kv_cache_bytes: bytes for the device pool; None takes a share of what is free once the weights are in.
+        host_blocks: blocks in the host pool, for what the device pool gives up; 0 to recompute instead.
+        host_cache_bytes: bytes for the host pool, instead of `host_blocks`.
+        share_prefixes: False keeps what each request computes to itself, and forgets it with the request.
         max_batch_tokens: tokens that one step computes at most; at least `max_sequences`, so that each running
             sequence advances in every step.
         max_sequences: sequences that run at the same time at most.
@@ -118,6 +130,9 @@ class EngineConfig:
     block_size: int = 16
     num_blocks: int | None = None
     kv_cache_bytes: int | None = None
+    host_blocks: int = 0
+    host_cache_bytes: int | None = None
+    share_prefixes: bool = True
     max_batch_tokens: int = 2048
     max_sequences: int = 64
     max_chunk_tokens: int | None = None
@@ -129,10 +144,15 @@ class EngineConfig:
     def __post_init__(self) -> None:
         for name in ("block_size", "max_batch_tokens", "max_sequences"):
             _require_int("EngineConfig", name, getattr(self, name), 1)
-        for name in ("num_blocks", "kv_cache_bytes", "max_chunk_tokens"):
+        for name in ("num_blocks", "kv_cache_bytes", "host_cache_bytes", "max_chunk_tokens"):
             if getattr(self, name) is not None:
                 _require_int("EngineConfig", name, getattr(self, name), 1)
         _require_int("EngineConfig", "seed", self.seed, 0)
+        _require_int("EngineConfig", "host_blocks", self.host_blocks, 0)
+        if not isinstance(self.share_prefixes, bool):
+            raise ValueError(f"EngineConfig: share_prefixes is {self.share_prefixes!r}; it must be True or False")
+        if self.host_blocks and self.host_cache_bytes is not None:
+            raise ValueError("EngineConfig: host_blocks and host_cache_bytes both size the host pool; give one of them")
         if self.num_blocks is not None and self.kv_cache_bytes is not None:
             raise ValueError("EngineConfig: num_blocks and kv_cache_bytes both size the pool; give one of them")
         if (

@@ -70,7 +70,12 @@ class Engine:
         return self.scheduler.has_work
 
     def add_request(
-        self, prompt_token_ids: Items[int], params: SamplingParams | None = None, *, priority: int = 0
+        self,
+        prompt_token_ids: Items[int],
+        params: SamplingParams | None = None,
+        *,
+        priority: int = 0,
+        cache_salt: str | None = None,
     ) -> Request:
         """Queue a prompt; its answers are written by the steps that follow.
 
@@ -78,13 +83,14 @@ class Engine:
             prompt_token_ids: at least one token, each in the model's vocabulary.
             params: how to sample; the defaults when None.
             priority: see `minipaged.scheduler.by_priority`.
+            cache_salt: prefixes are shared only among requests of the same salt.
         """
         params = params or SamplingParams()
         prompt = self._checked_prompt(prompt_token_ids)
         request_id = self._num_requests
         stop = set(params.stop_token_ids) | (set() if params.ignore_eos else set(self.model.eos_token_ids))
         seed = params.seed if params.seed is not None else (self.seed << 32) + request_id
-        request = Request(request_id, prompt, params, seed, frozenset(stop), priority)
+        request = Request(request_id, prompt, params, seed, frozenset(stop), priority, cache_salt)
         for i in range(params.n):
             sampling = Sampling(params.temperature, params.top_k, params.top_p, params.logprobs or 0, seed, i)
             request.sequences.append(Sequence(self._num_sequences + i, request, i, list(prompt), sampling))
@@ -112,7 +118,7 @@ class Engine:
         """
         started = self.clock()
         plan = self.scheduler.schedule()
-        held_slots = self.scheduler.memory.held_slots
+        held_slots, live_slots = self.scheduler.memory.held_slots, self.scheduler.memory.live_slots
         chunks = tuple(_chunk_record(chunk, self.scheduler.planned[chunk.sequence]) for chunk in plan.chunks)
         error: str | None = None
         try:
@@ -135,7 +141,7 @@ class Engine:
             num_waiting=self.scheduler.num_waiting,
             total_slots=self.scheduler.memory.total_slots,
             held_slots=held_slots,
-            live_slots=sum(chunk.start + chunk.num_tokens for chunk in chunks),
+            live_slots=live_slots,
             error=error,
         )
         for listener in self.listeners:

@@ -7,6 +7,7 @@ until its own next piece is there. Nothing runs in the background.
 from __future__ import annotations
 
 import logging
+import os
 from collections import deque
 from collections.abc import Iterator
 from collections.abc import Sequence as Items
@@ -21,12 +22,14 @@ from minipaged.config import EngineConfig
 from minipaged.engine import Engine
 from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.kv_manager import KVManager
+from minipaged.memory.prefix_tree import PrefixTree
+from minipaged.memory.swap import SwapManager
 from minipaged.model.kv_cache import KVCache
 from minipaged.model.loader import load_model, resolve_model
 from minipaged.model.sampler import Sampler
 from minipaged.model.stop_strings import StopStrings
 from minipaged.model.tokenizer import StreamDecoder, Tokenizer
-from minipaged.pool_size import choose_pool_size, describe_pool, free_host_bytes
+from minipaged.pool_size import choose_host_blocks, choose_pool_size, describe_pool, free_host_bytes
 from minipaged.progress import ProgressBar
 from minipaged.request import Completion, FinishReason, Request, RequestOutput, Sequence
 from minipaged.runner import TorchRunner
@@ -65,6 +68,8 @@ class LLM:
         model: "tiny-gpt", which is shipped, or a folder in the Hugging Face GPT-2 format.
         options: the fields of `EngineConfig`: num_blocks, block_size, dtype, device …
 
+    With `MINIPAGED_DEBUG=1` in the environment the books are checked after every step and freed blocks hold NaN.
+
     Raises:
         ValueError: an unknown option, an impossible value, or a folder that cannot be loaded. One line.
     """
@@ -76,19 +81,28 @@ class LLM:
         self.model_config, self.model = load_model(folder, self.config.dtype, device)
         self.tokenizer = Tokenizer.from_folder(folder)
 
-        itemsize = self.model.dtype.itemsize
+        itemsize, block_size = self.model.dtype.itemsize, self.config.block_size
         size = choose_pool_size(self.config, self.model_config, itemsize, _free_bytes(device))
-        block_size = self.config.block_size
-        self.kv_cache = KVCache(self.model_config, size.num_blocks, block_size, self.model.dtype, device)
+        host_blocks = choose_host_blocks(self.config, self.model_config, itemsize)
+        self.kv_cache = KVCache(
+            self.model_config, size.num_blocks, block_size, self.model.dtype, device, num_host_blocks=host_blocks
+        )
         parameters = sum(weight.numel() for weight in self.model.parameters())
         #: One line: the model, and the pool with the reason for its size.
         self.description = (
             f"{folder.name}: {parameters / 1e6:.1f} M parameters, {self.config.dtype} on {device}. "
-            + describe_pool(size.num_blocks, block_size, self.kv_cache.block_bytes, size.reason)
+            + describe_pool(size, host_blocks, block_size, self.kv_cache.block_bytes)
         )
         logger.info(self.description)
 
-        memory = KVManager(BlockPool(size.num_blocks), block_size, poison_freed=self.kv_cache.debug)
+        debug = os.environ.get("MINIPAGED_DEBUG") == "1"
+        memory = KVManager(
+            BlockPool(size.num_blocks),
+            PrefixTree(block_size),
+            SwapManager(host_blocks) if host_blocks else None,
+            share_prefixes=self.config.share_prefixes,
+            poison_freed=debug,
+        )
         scheduler = Scheduler(
             memory,
             max_batch_tokens=self.config.max_batch_tokens,
@@ -99,6 +113,8 @@ class LLM:
         )
         runner = TorchRunner(self.model, self.kv_cache, Sampler())
         self.engine = Engine(scheduler, runner, self.model_config, seed=self.config.seed)
+        if debug:
+            self.engine.listeners.append(lambda record: memory.check())
         self._writers: dict[int, _Writer] = {}  # sequence id -> the text being written; of unfinished requests only
 
     # Asking ----------------------------------------------------------------------------------------------------------
@@ -109,6 +125,7 @@ class LLM:
         params: SamplingParams | Items[SamplingParams] | None = None,
         *,
         progress: bool | None = None,
+        cache_salt: str | None = None,
     ) -> list[RequestOutput]:
         """Answer prompts together.
 
@@ -116,6 +133,8 @@ class LLM:
             prompts: texts or lists of token ids; one alone counts as a list of one.
             params: for all prompts, or one for each; the defaults when None.
             progress: a bar on standard error; None shows it on a terminal when the work takes over a second.
+
+            cache_salt: what these prompts compute is shared only with requests of the same salt.
 
         Returns:
             One output per prompt, in their order. One whose forward pass failed has `finish_reason` "error".
@@ -133,7 +152,7 @@ class LLM:
         try:
             for number, (prompt, own_params) in enumerate(zip(prompts, params, strict=True)):
                 try:
-                    jobs.append(self._submit(prompt, own_params))
+                    jobs.append(self._submit(prompt, own_params, cache_salt))
                 except ValueError as error:
                     raise ValueError(f"prompt {number}: {error}" if len(prompts) > 1 else str(error)) from None
             with bar as shown:
@@ -146,7 +165,7 @@ class LLM:
             for job in jobs:
                 self._drop(job)
 
-    def stream(self, prompt: Prompt, params: SamplingParams | None = None) -> Stream:
+    def stream(self, prompt: Prompt, params: SamplingParams | None = None, *, cache_salt: str | None = None) -> Stream:
         """Answer one prompt piece by piece.
 
         Returns:
@@ -155,7 +174,7 @@ class LLM:
         Raises:
             ValueError: the prompt is refused.
         """
-        return Stream(self, self._submit(prompt, params or SamplingParams()))
+        return Stream(self, self._submit(prompt, params or SamplingParams(), cache_salt))
 
     def step(self) -> None:
         """One step of the engine for everyone, and the text that it brought."""
@@ -168,7 +187,7 @@ class LLM:
 
     # Within ----------------------------------------------------------------------------------------------------------
 
-    def _submit(self, prompt: Prompt, params: SamplingParams) -> _Job:
+    def _submit(self, prompt: Prompt, params: SamplingParams, cache_salt: str | None) -> _Job:
         text = prompt if isinstance(prompt, str) else None
         if self.tokenizer is None and (text is not None or params.stop):
             what = "a text prompt" if text is not None else "stop strings"
@@ -176,7 +195,7 @@ class LLM:
         if isinstance(prompt, str):
             assert self.tokenizer is not None
             prompt = self.tokenizer.encode(prompt)
-        request = self.engine.add_request(prompt, params)
+        request = self.engine.add_request(prompt, params, cache_salt=cache_salt)
         writers = [_Writer(self.tokenizer, sequence) for sequence in request.sequences]
         self._writers.update((sequence.id, writer) for sequence, writer in zip(request.sequences, writers, strict=True))
         return _Job(text, request, writers)

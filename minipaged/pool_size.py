@@ -58,9 +58,18 @@ def choose_pool_size(engine: EngineConfig, model: ModelConfig, itemsize: int, fr
     return PoolSize(num_blocks, reason)
 
 
-def describe_pool(num_blocks: int, block_size: int, block_bytes: int, reason: str) -> str:
+def choose_host_blocks(engine: EngineConfig, model: ModelConfig, itemsize: int) -> int:
+    """Blocks of the host pool: as asked, in blocks or in bytes. Bytes that do not hold a block make no pool."""
+    if engine.host_cache_bytes is None:
+        return engine.host_blocks
+    return engine.host_cache_bytes // (engine.block_size * model.kv_bytes_per_token(itemsize))
+
+
+def describe_pool(size: PoolSize, host_blocks: int, block_size: int, block_bytes: int) -> str:
     """One line for a person: blocks, slots, bytes and the reason."""
-    return f"KV pool: {num_blocks} blocks of {block_size} token slots, {_human(num_blocks * block_bytes)} ({reason})"
+    device = f"{size.num_blocks} blocks of {block_size} token slots, {_human(size.num_blocks * block_bytes)}"
+    host = f"; host pool: {host_blocks} blocks, {_human(host_blocks * block_bytes)}" if host_blocks else ""
+    return f"KV pool: {device} ({size.reason}){host}"
 
 
 def free_host_bytes() -> int:

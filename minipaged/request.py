@@ -34,6 +34,9 @@ class Request:
         seed: the noise of its draws; the user's, or one made from the engine's seed and the id.
         stop_token_ids: tokens that end an answer: the user's and, unless ignored, the model's end-of-text.
         priority: lower goes first under the priority order; the default order does not look at it.
+        cache_salt: requests share prefixes only with those of the same salt.
+        sequences: its n answers. Until the prompt is computed only the first unfinished one is scheduled; then the
+            others are forked from it.
     """
 
     id: int
@@ -42,7 +45,9 @@ class Request:
     seed: int
     stop_token_ids: frozenset[int] = frozenset()
     priority: int = 0
+    cache_salt: str | None = None
     sequences: list[Sequence] = field(default_factory=list)
+    parted: bool = False  # its sequences go on by themselves
     error: str | None = None  # what went wrong, when a forward pass failed under it
 
     @property

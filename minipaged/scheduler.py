@@ -41,11 +41,17 @@ class Memory(Protocol):
     def max_sequence_slots(self) -> int: ...
     @property
     def held_slots(self) -> int: ...
+    @property
+    def live_slots(self) -> int: ...
     def admit(self, sequence: Sequence, want: int, reserve: int = 0) -> Admission | None: ...
+    def continue_walk(self, sequence: Sequence) -> int: ...
     def grow(self, sequence: Sequence, n: int) -> bool: ...
+    def fork(self, parent: Sequence, child: Sequence) -> None: ...
     def release(self, sequence: Sequence) -> None: ...
+    def end_request(self, request: Request) -> None: ...
     def table(self, sequence: Sequence) -> tuple[int, ...]: ...
     def take_operations(self) -> list[MemoryOp]: ...
+    def end_step(self) -> None: ...
     def abort_step(self, unexecuted: list[MemoryOp]) -> None: ...
 
 
@@ -152,7 +158,7 @@ class Scheduler:
     # Requests come and go --------------------------------------------------------------------------------------------
 
     def add(self, request: Request) -> None:
-        """Queue a request's sequences.
+        """Queue a request: its first sequence, from which the others are forked when the prompt is computed.
 
         Raises:
             ValueError: it could never fit; the message has both numbers. Nothing is queued then.
@@ -170,7 +176,7 @@ class Scheduler:
                 )
         for sequence in request.sequences:
             sequence.rank = (self.order(sequence), *sequence.age)
-            heapq.heappush(self._waiting, (sequence.rank, sequence))
+        self._wait(request.sequences[0])
 
     def finish(self, sequence: Sequence, reason: FinishReason) -> None:
         """End a sequence from outside (a cancellation, a stop string); during a step, at the end of that step."""
@@ -185,7 +191,16 @@ class Scheduler:
         else:
             self._waiting = [entry for entry in self._waiting if entry[1] is not sequence]
             heapq.heapify(self._waiting)
-        self._mark_finished(sequence, reason)
+        sequence.status = Status.FINISHED
+        sequence.finish_reason = reason
+        self._events.append(Event("finish", sequence.id, reason))
+        request = sequence.request
+        if request.finished:
+            self.memory.end_request(request)
+        elif not request.parted:  # it stood for the others, too: the next one takes its place
+            following = next(other for other in request.sequences if other.status is not Status.FINISHED)
+            if following.index > sequence.index:
+                self._wait(following)
 
     # One step --------------------------------------------------------------------------------------------------------
 
@@ -205,6 +220,8 @@ class Scheduler:
         position = 0
         while position < len(self._running):
             sequence = self._running[position]
+            if len(sequence.tokens) - sequence.num_computed > 1:
+                sequence.num_computed += self.memory.continue_walk(sequence)
             behind = len(self._running) - position - 1
             n = min(len(sequence.tokens) - sequence.num_computed, budget - behind, self.max_chunk_tokens)
             while not self.memory.grow(sequence, n):
@@ -245,24 +262,25 @@ class Scheduler:
         """
         assert self._planned is not None, "no step is open"
         planned, self._planned = self._planned, None
+        self.memory.end_step()
         changed: list[Sequence] = []
-        ended: list[tuple[Sequence, FinishReason]] = []
         for chunk, draws in zip(plan.chunks, result.draws, strict=True):
             sequence = planned[chunk.sequence]
             sequence.num_computed += len(chunk.token_ids)
             sequence.peak_computed = max(sequence.peak_computed, sequence.num_computed)
-            for draw in draws:
-                sequence.tokens.append(draw.token_id)
-                sequence.draws.append(draw)
-                changed.append(sequence)
-                if draw.token_id in sequence.request.stop_token_ids:
-                    ended.append((sequence, "stop"))
-                elif len(sequence.draws) >= sequence.request.params.max_tokens:
-                    ended.append((sequence, "length"))
-        for sequence, reason in ended:
-            self._running.remove(sequence)
-            self.memory.release(sequence)
-            self._mark_finished(sequence, reason)
+            if not draws:
+                continue
+            drawing = [sequence] if sequence.request.parted else [sequence, *self._part(sequence)]
+            for drawer, draw in zip(drawing, draws, strict=True):
+                if drawer.status is not Status.FINISHED:
+                    drawer.tokens.append(draw.token_id)
+                    drawer.draws.append(draw)
+                    changed.append(drawer)
+        for sequence in changed:  # after all forks: nobody's blocks go before they are shared
+            if sequence.tokens[-1] in sequence.request.stop_token_ids:
+                self.finish(sequence, "stop")
+            elif len(sequence.draws) >= sequence.request.params.max_tokens:
+                self.finish(sequence, "length")
         return changed + self._end_those_asked_for()
 
     def fail(self, plan: StepPlan, num_executed_ops: int, error: str) -> list[Sequence]:
@@ -294,7 +312,8 @@ class Scheduler:
         start = sequence.num_computed
         end = start + n
         tokens = sequence.tokens
-        draws = 1 if end == len(tokens) else 0
+        request = sequence.request
+        draws = 0 if end < len(tokens) else 1 if request.parted else len(request.sequences) - sequence.index
         return Chunk(sequence.id, start, tokens[start:end], self.memory.table(sequence), draws, sequence.sampling)
 
     def _preempt_youngest(self, needy: Sequence, n: int) -> Sequence:
@@ -306,8 +325,32 @@ class Scheduler:
         victim.status = Status.WAITING
         victim.num_computed = 0
         victim.num_preemptions += 1
-        heapq.heappush(self._waiting, (victim.rank, victim))
+        self._wait(victim)
         return victim
+
+    def _wait(self, sequence: Sequence) -> None:
+        heapq.heappush(self._waiting, (sequence.rank, sequence))
+
+    def _part(self, lead: Sequence) -> list[Sequence]:
+        """The prompt is computed: the request's other sequences start where the first one stands.
+
+        One that finds no place among the running starts as preempted. One that was ended already is not started.
+        """
+        lead.request.parted = True
+        followers = lead.request.sequences[lead.index + 1 :]
+        for follower in followers:
+            if follower.status is Status.FINISHED:
+                continue
+            follower.peak_computed = lead.num_computed
+            if len(self._running) < self.max_sequences:
+                self.memory.fork(lead, follower)
+                follower.num_computed = lead.num_computed
+                follower.status = Status.RUNNING
+                insort(self._running, follower, key=lambda running: running.rank)
+                self._events.append(Event("fork", follower.id, f"from sequence {lead.id}"))
+            else:
+                self._wait(follower)
+        return followers
 
     def _end_those_asked_for(self) -> list[Sequence]:
         asked_for, self._end_after_step = self._end_after_step, []
@@ -317,9 +360,3 @@ class Scheduler:
                 self.finish(sequence, reason)
                 ended.append(sequence)
         return ended
-
-    def _mark_finished(self, sequence: Sequence, reason: FinishReason) -> None:
-        sequence.status = Status.FINISHED
-        sequence.finish_reason = reason
-        sequence.num_computed = 0
-        self._events.append(Event("finish", sequence.id, reason))

@@ -14,7 +14,7 @@ class Event:
     """One change of a sequence's state, with its cause.
 
     Args:
-        kind: "admit", "preempt" or "finish".
+        kind: "admit", "fork", "preempt" or "finish".
         sequence: the sequence's id.
         cause: one line for a reader.
     """

@@ -12,6 +12,8 @@ from minipaged.config import ModelConfig
 from minipaged.engine import Engine
 from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.kv_manager import KVManager
+from minipaged.memory.prefix_tree import PrefixTree
+from minipaged.memory.swap import SwapManager
 from minipaged.plan import Sampling, StepPlan, StepResult
 from minipaged.request import Request, Sequence
 from minipaged.sampling_params import SamplingParams
@@ -27,10 +29,15 @@ class RecordingRunner(SimulatedRunner):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.plans: list[StepPlan] = []
-        self.fail_in_steps: set[int] = set()
+        self.fail_in_steps: set[int] = set()  # after everything was computed
+        self.fail_after_ops: dict[int, int] = {}  # step -> memory operations that are still carried out
 
     def run(self, plan: StepPlan) -> StepResult:
         self.plans.append(plan)
+        if plan.step in self.fail_after_ops:
+            executed = self.fail_after_ops[plan.step]
+            super().run(StepPlan(plan.step, [], plan.memory_ops[:executed]))
+            raise RuntimeError(f"the lights went out after {executed} operations")
         result = super().run(plan)
         if plan.step in self.fail_in_steps:
             raise RuntimeError("the lights went out")
@@ -50,10 +57,12 @@ class House:
         max_positions: int = 100_000,
         eos_token_ids: tuple[int, ...] = (),
         watermark_blocks: int = 0,
+        host_blocks: int = 0,
+        share_prefixes: bool = True,
         **scheduler_options: Any,
     ) -> None:
-        self.memory = KVManager(BlockPool(num_blocks), block_size, poison_freed=True)
-        self.runner = RecordingRunner(num_blocks, block_size, VOCABULARY)
+        self.memory = manager(num_blocks, block_size, host_blocks, share_prefixes=share_prefixes)
+        self.runner = RecordingRunner(num_blocks, block_size, VOCABULARY, host_blocks)
         self.scheduler = Scheduler(
             self.memory,
             max_batch_tokens=budget,
@@ -66,11 +75,15 @@ class House:
         self.engine = Engine(self.scheduler, self.runner, model)
         self.requests: list[Request] = []
 
-    def add(self, prompt: int | list[int], max_tokens: int = 1, **params: Any) -> Request:
+    def add(
+        self, prompt: int | list[int], max_tokens: int = 1, *, cache_salt: str | None = None, **params: Any
+    ) -> Request:
         """Add a prompt; a number stands for so many tokens that no other such prompt begins with."""
         if isinstance(prompt, int):
             prompt = unrelated(len(self.requests), prompt)
-        request = self.engine.add_request(prompt, SamplingParams(max_tokens=max_tokens, **params))
+        request = self.engine.add_request(
+            prompt, SamplingParams(max_tokens=max_tokens, **params), cache_salt=cache_salt
+        )
         self.requests.append(request)
         return request
 
@@ -98,11 +111,18 @@ class House:
                 ), f"request {request.id}, sequence {sequence.index}"
 
     def assert_empty(self) -> None:
-        """Nothing runs, nothing waits, every block is free."""
+        """Nothing runs, nothing waits, every block is free or evictable."""
         assert not self.scheduler.running
         assert not self.scheduler.waiting
-        assert self.memory.pool.num_free == self.memory.pool.num_blocks
+        assert self.memory.pool.num_available == self.memory.pool.num_blocks
         self.memory.check()
+
+
+def manager(num_blocks: int, block_size: int, host_blocks: int = 0, *, share_prefixes: bool = True) -> KVManager:
+    """A memory manager over pools of these sizes; freed blocks are poisoned."""
+    swap = SwapManager(host_blocks) if host_blocks else None
+    tree = PrefixTree(block_size)
+    return KVManager(BlockPool(num_blocks), tree, swap, share_prefixes=share_prefixes, poison_freed=True)
 
 
 def unrelated(number: int, length: int) -> list[int]:

@@ -1,19 +1,26 @@
 """KVManager: the one door by which the scheduler reaches memory.
 
-It gives each admitted sequence a block table over one pool, grows it, and takes it back. It decides nothing about who
-may run (that is the scheduler) and moves nothing (that is the runner, by the operations logged here).
+It gives each admitted sequence a block table, sharing what is resident of its tokens, and takes it back. It decides
+nothing about who may run (the scheduler does) and moves nothing (the runner does, by the operations logged here).
+
+Prefix sharing, resuming after a preemption, swapping in and recomputing are one walk down the prefix tree with
+different luck: what is on the device is shared, what is on the host is brought back, the rest is computed.
 
 A refusal changes nothing: whatever is missing is counted before the first block is taken.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.block_table import BlockTable
-from minipaged.plan import MemoryOp, Poison
-from minipaged.request import Sequence
+from minipaged.memory.prefix_tree import Node, PrefixTree, Walk
+from minipaged.memory.swap import SwapManager
+from minipaged.memory.tiers import Tiers
+from minipaged.plan import MemoryOp
+from minipaged.request import Request, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,38 +28,95 @@ class Admission:
     """What an admitted sequence got.
 
     Args:
-        num_cached: tokens whose K and V are in its blocks already.
-        num_new: tokens that it computes in this step, right behind them; their slots are in its table.
+        num_new: tokens that it computes in this step; their slots are in its table, behind the cached ones.
+        num_from_device: tokens shared in place.
+        num_from_host: tokens brought back by `SwapIn`.
+        num_copied: tokens of one more block that were copied (or brought back) into a block of its own.
     """
 
-    num_cached: int
     num_new: int
+    num_from_device: int
+    num_from_host: int
+    num_copied: int
+
+    @property
+    def num_cached(self) -> int:
+        """Tokens whose K and V are in its blocks already."""
+        return self.num_from_device + self.num_from_host + self.num_copied
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStats:
+    """The books in numbers. Blocks are counted as they stand, everything else since the beginning."""
+
+    free_blocks: int
+    evictable_blocks: int
+    held_blocks: int
+    host_blocks_used: int
+    tokens_from_device: int
+    tokens_from_host: int
+    tokens_copied: int
+    tokens_recomputed: int
+    copies: int
+    swaps_out: int
+    swaps_in: int
+    evictions: int
+    drops: int
+
+
+@dataclass(slots=True)
+class _Holding:
+    """What one sequence holds. Between steps `nodes` covers exactly its full blocks."""
+
+    sequence: Sequence
+    root: Node
+    table: BlockTable
+    nodes: list[Node] = field(default_factory=list)  # nodes[i] stands for table.blocks[i]
+    end: int = 0  # tokens in the cache when the open step is done
+    in_step: bool = False
+    stalled: bool = False  # it fills a block whose node exists already; settled when the step ends
 
 
 class KVManager:
-    """Block tables over one device pool, without sharing: each block is held by one table.
+    """Block tables over one tree and two pools.
 
     Args:
         pool: the device pool.
-        block_size: token slots in a block, at least 1.
+        tree: the prefix tree; its block size is the manager's.
+        swap: the host pool's books; None to recompute instead of swapping.
+        share_prefixes: False keeps what each request computes to itself, and forgets it with the request.
         poison_freed: log a `Poison` for every block that becomes free, so that a stale read shows as NaN.
 
     Raises:
-        ValueError: an impossible block size; or, from its methods, a sequence that is not in the state they ask for.
+        ValueError: from its methods, a sequence that is not in the state they ask for. Nothing has changed then.
     """
 
-    def __init__(self, pool: BlockPool, block_size: int, *, poison_freed: bool = False) -> None:
-        if block_size < 1:
-            raise ValueError(f"KVManager: block_size is {block_size}; it must be at least 1")
+    def __init__(
+        self,
+        pool: BlockPool,
+        tree: PrefixTree,
+        swap: SwapManager | None = None,
+        *,
+        share_prefixes: bool = True,
+        poison_freed: bool = False,
+    ) -> None:
         self.pool = pool
-        self.block_size = block_size
-        self._poison_freed = poison_freed
-        self._tables: dict[int, BlockTable] = {}  # sequence id -> table
-        self._operations: list[MemoryOp] = []  # decided since the last plan took them, in the order decided
+        self.tree = tree
+        self.swap = swap
+        self.block_size = tree.block_size
+        self.share_prefixes = share_prefixes
+        self.tiers = Tiers(pool, tree, swap, poison_freed=poison_freed)
+        self._holdings: dict[int, _Holding] = {}  # by sequence id
+        self._in_step: list[_Holding] = []  # those that the open step computes for
+        self._pending: list[Node] = []  # inserted by the open step, parents first
+        self._tokens = Admission(0, 0, 0, 0)  # sums, for the statistics
+        self._tokens_recomputed = 0
+
+    # What there is ---------------------------------------------------------------------------------------------------
 
     @property
     def total_slots(self) -> int:
-        """Token slots in the pool."""
+        """Token slots in the device pool."""
         return self.pool.num_blocks * self.block_size
 
     @property
@@ -65,82 +129,288 @@ class KVManager:
         """Token slots in held blocks, filled or not."""
         return self.pool.num_held * self.block_size
 
+    @property
+    def live_slots(self) -> int:
+        """Held slots that hold a token, once the open step is done; a shared slot counts once."""
+        fill = {h.table.blocks[-1]: h.end % self.block_size for h in self._holdings.values() if h.end % self.block_size}
+        return (self.pool.num_held - len(fill)) * self.block_size + sum(fill.values())
+
     def table(self, sequence: Sequence) -> tuple[int, ...]:
         """A copy of the sequence's block table; empty when it holds nothing."""
-        table = self._tables.get(sequence.id)
-        return tuple(table.blocks) if table else ()
+        holding = self._holdings.get(sequence.id)
+        return tuple(holding.table.blocks) if holding else ()
 
     def slot(self, sequence: Sequence, position: int) -> int:
         """The slot that holds the K and V of the sequence's token at `position`."""
-        return self._require_table("slot", sequence).slot(position)
+        return self._require("slot", sequence).table.slot(position)
+
+    # Sequences come, grow, part and go -------------------------------------------------------------------------------
 
     def admit(self, sequence: Sequence, want: int, reserve: int = 0) -> Admission | None:
-        """Give a waiting sequence a table with room for the tokens it computes in this step.
+        """Give a waiting sequence a table: what is resident of its tokens, and room for what it computes in this step.
 
         Args:
             sequence: holds no table yet.
             want: tokens to compute in this step at most, at least 1.
-            reserve: token slots that must stay free behind the admission.
+            reserve: token slots that must stay available behind the admission.
 
         Returns:
             None when it does not fit; nothing has changed then.
         """
-        if sequence.id in self._tables:
+        if sequence.id in self._holdings:
             raise ValueError(f"KVManager.admit: sequence {sequence.id} is admitted already; release it first")
-        num_new = min(want, len(sequence.tokens))
-        table = BlockTable(self.block_size)
-        missing = table.blocks_missing(num_new)
-        if missing + -(-reserve // self.block_size) > self.pool.num_free:
+        tokens = sequence.tokens
+        key = self._root_key(sequence.request)
+        walk = self.tree.walk(self.tree.root(key), tokens, 0, len(tokens) - 1)
+        num_cached = len(walk.path) * self.block_size + walk.num_shared
+        num_new = min(want, len(tokens) - num_cached)
+        num_on_device = sum(node.device is not None for node in walk.path)
+        missing = -(-(num_cached + num_new) // self.block_size) - num_on_device
+        if missing + -(-reserve // self.block_size) > self._available_beside(walk):
             return None
-        self._extend(table, missing)
-        self._tables[sequence.id] = table
-        return Admission(num_cached=0, num_new=num_new)
+        holding = _Holding(sequence, self.tree.hold_root(key), BlockTable(self.block_size))
+        self._holdings[sequence.id] = holding
+        self._follow(holding, walk)
+        self._tokens_recomputed += max(0, min(sequence.peak_computed, len(tokens)) - num_cached)
+        self._extend(holding, num_cached + num_new)
+        num_from_device = num_on_device * self.block_size
+        num_from_host = (len(walk.path) - num_on_device) * self.block_size
+        return Admission(num_new, num_from_device, num_from_host, walk.num_shared)
+
+    def continue_walk(self, sequence: Sequence) -> int:
+        """Share what has become resident behind a running sequence's computed tokens since it was admitted.
+
+        Only at a block boundary is there something to find; at least one token is left to compute.
+
+        Returns:
+            How many more tokens are cached now, 0 for none.
+        """
+        holding = self._require("continue_walk", sequence)
+        start = sequence.num_computed
+        if start % self.block_size:
+            return 0
+        walk = self.tree.walk(self._last_node(holding), sequence.tokens, start, len(sequence.tokens) - 1)
+        on_host = sum(node.device is None for node in walk.path)
+        if on_host + (walk.source is not None) > self._available_beside(walk):
+            walk = Walk(walk.path[: len(walk.path) - on_host], None, 0)  # what takes no block can always be had
+        self._follow(holding, walk)
+        return holding.end - start
 
     def grow(self, sequence: Sequence, n: int) -> bool:
-        """Make room for `n` more tokens behind the computed ones; False, and nothing changed, when there is none."""
-        table = self._require_table("grow", sequence)
-        missing = table.blocks_missing(sequence.num_computed + n)
-        if missing > self.pool.num_free:
+        """Make room for `n` more tokens behind the computed ones; False, and nothing changed, when there is none.
+
+        A block that others hold too is copied just before it is written on.
+        """
+        holding = self._require("grow", sequence)
+        table, start = holding.table, sequence.num_computed
+        missing = table.blocks_missing(start + n)
+        last = table.blocks[-1] if start % self.block_size else None  # about to be written on
+        shared = last is not None and self.pool.count(last) > 1
+        if missing + shared > self.pool.num_available:
             return False
-        self._extend(table, missing)
+        if shared:
+            assert last is not None
+            table.blocks[-1] = self.tiers.take()
+            self.tiers.copy(last, table.blocks[-1])
+            self.tiers.release(last)
+        self._extend(holding, start + n)
         return True
 
+    def fork(self, parent: Sequence, child: Sequence) -> None:
+        """A second table over the parent's blocks. Takes no block: who writes first on a shared one copies it."""
+        of_parent = self._require("fork", parent)
+        if child.id in self._holdings:
+            raise ValueError(f"KVManager.fork: sequence {child.id} is admitted already; release it first")
+        if of_parent.in_step:
+            raise ValueError(f"KVManager.fork: sequence {parent.id} is in the open step; end the step first")
+        root = self.tree.hold_root(of_parent.root.key)
+        holding = _Holding(child, root, BlockTable(self.block_size), list(of_parent.nodes), of_parent.end)
+        holding.table.blocks.extend(of_parent.table.blocks)
+        for block in holding.table.blocks:
+            self.pool.hold(block)
+        self._holdings[child.id] = holding
+
     def release(self, sequence: Sequence) -> None:
-        """Take the sequence's table back; its blocks are free, last block first."""
-        table = self._require_table("release", sequence)
-        del self._tables[sequence.id]
-        for block in reversed(table.blocks):
-            if self.pool.release(block) and self._poison_freed:
-                self._operations.append(Poison(block))
+        """Take the sequence's table back, last block first, so that what is cached goes leaf first."""
+        holding = self._require("release", sequence)
+        if holding.in_step:
+            raise ValueError(f"KVManager.release: sequence {sequence.id} is in the open step; end the step first")
+        del self._holdings[sequence.id]
+        for block in reversed(holding.table.blocks):
+            self.tiers.release(block)
+        self.tree.release_root(holding.root)
+
+    def end_request(self, request: Request) -> None:
+        """All sequences of the request have ended; without sharing, what they computed is forgotten."""
+        root = None if self.share_prefixes else self.tree.root(self._root_key(request))
+        if root is not None:
+            for node in self.tree.children(root):
+                self.tiers.forget(node)
+
+    # Steps -----------------------------------------------------------------------------------------------------------
 
     def take_operations(self) -> list[MemoryOp]:
         """The operations decided since the last call, in order; they go into the plan and are executed with it."""
-        operations, self._operations = self._operations, []
+        operations, self.tiers.operations = self.tiers.operations, []
         return operations
 
+    def end_step(self) -> None:
+        """The step went well: what it computed is committed. Tables may change: equal contents become one block."""
+        for node in self._pending:
+            node.pending = False
+        self._pending.clear()
+        for holding in self._in_step:
+            holding.in_step = False
+            if holding.stalled:
+                self._settle(holding)
+        self._in_step.clear()
+
     def abort_step(self, unexecuted: list[MemoryOp]) -> None:
-        """A step failed after executing part of its operations: the rest goes in front of the next step's."""
-        self._operations = unexecuted + self._operations
+        """The step failed: what it should have computed is not there. Its sequences are to be released.
+
+        Args:
+            unexecuted: the rest of its operations; they go in front of the next step's, since the books count on them.
+        """
+        for node in reversed(self._pending):
+            self.tiers.forget(node)
+        self._pending.clear()
+        for holding in self._in_step:
+            holding.in_step = holding.stalled = False
+            while holding.nodes and holding.nodes[-1].pending:
+                holding.nodes.pop()
+        self._in_step.clear()
+        self.tiers.operations = unexecuted + self.tiers.operations
+
+    # Books -----------------------------------------------------------------------------------------------------------
+
+    def stats(self) -> MemoryStats:
+        moves, tokens = self.tiers.moves, self._tokens
+        return MemoryStats(
+            free_blocks=self.pool.num_free,
+            evictable_blocks=self.pool.num_evictable,
+            held_blocks=self.pool.num_held,
+            host_blocks_used=self.swap.num_used if self.swap else 0,
+            tokens_from_device=tokens.num_from_device,
+            tokens_from_host=tokens.num_from_host,
+            tokens_copied=tokens.num_copied,
+            tokens_recomputed=self._tokens_recomputed,
+            copies=moves.copies,
+            swaps_out=moves.swaps_out,
+            swaps_in=moves.swaps_in,
+            evictions=moves.evictions,
+            drops=moves.drops,
+        )
 
     def check(self) -> None:
         """Verify the books.
 
         Raises:
-            AssertionError: names the block and what is wrong with it.
+            AssertionError: names the block, node or sequence and what is wrong with it.
         """
-        self.pool.check()
+        self.tiers.check()
         holders = [0] * self.pool.num_blocks
-        for table in self._tables.values():
-            for block in table.blocks:
+        for holding in self._holdings.values():
+            for block in holding.table.blocks:
                 holders[block] += 1
+            name = f"sequence {holding.sequence.id}"
+            assert len(holding.table.blocks) == -(-holding.end // self.block_size), f"{name}: blocks beyond its tokens"
+            if not holding.stalled:
+                assert len(holding.nodes) == holding.end // self.block_size, f"{name}: a full block without a node"
+            parent = holding.root
+            for i, node in enumerate(holding.nodes):
+                assert node.parent is parent, f"{name}: node {i} is not below node {i - 1}"
+                assert node.device == holding.table.blocks[i], f"{name}: node {i} is not in its block"
+                first = i * self.block_size
+                assert list(node.tokens) == holding.sequence.tokens[first : first + self.block_size], f"{name}: {node}"
+                parent = node
         for block, count in enumerate(holders):
             assert self.pool.count(block) == count, f"block {block}: count {self.pool.count(block)}, in {count} tables"
+        for root in self.tree.roots:
+            count = sum(holding.root is root for holding in self._holdings.values())
+            assert root.num_holders == count, f"root {root.key!r}: {root.num_holders} holders, {count} sequences"
 
-    def _extend(self, table: BlockTable, missing: int) -> None:
-        table.blocks.extend(self.pool.allocate() for _ in range(missing))
+    # Within ----------------------------------------------------------------------------------------------------------
 
-    def _require_table(self, verb: str, sequence: Sequence) -> BlockTable:
-        table = self._tables.get(sequence.id)
-        if table is None:
+    def _root_key(self, request: Request) -> Hashable:
+        return ("salt", request.cache_salt) if self.share_prefixes else ("request", request.id)
+
+    def _available_beside(self, walk: Walk) -> int:
+        """Blocks that can be had once the walk's own are held: those that nobody held can then not be evicted."""
+        revived = sum(node.device is not None and self.pool.count(node.device) == 0 for node in walk.path)
+        return self.pool.num_available - revived
+
+    def _follow(self, holding: _Holding, walk: Walk) -> None:
+        """Take what the walk found into the table. There is room for it."""
+        on_device = [node for node in walk.path if node.device is not None]
+        on_host = walk.path[len(on_device) :]  # a node on the device has its parent on the device
+        for node in on_device:
+            assert node.device is not None
+            self.pool.hold(node.device)
+            holding.table.blocks.append(node.device)
+        # Held and pinned before the first block is taken: what is about to be read must not be evicted on the way.
+        source_on_host = [walk.source] if walk.source is not None and walk.source.device is None else []
+        self.tiers.pin(on_host + source_on_host)
+        holding.table.blocks.extend(self.tiers.swap_in(node) for node in on_host)
+        if walk.source is not None:
+            holding.table.blocks.append(self.tiers.private_copy(walk.source))
+        holding.nodes.extend(walk.path)
+        holding.end += len(walk.path) * self.block_size + walk.num_shared
+        sums = self._tokens
+        self._tokens = Admission(
+            0,
+            sums.num_from_device + len(on_device) * self.block_size,
+            sums.num_from_host + len(on_host) * self.block_size,
+            sums.num_copied + walk.num_shared,
+        )
+
+    def _extend(self, holding: _Holding, end: int) -> None:
+        """Blocks up to `end`, and a pending node for each block that is full then. There is room for it."""
+        blocks = holding.table.blocks
+        for _ in range(holding.table.blocks_missing(end)):
+            blocks.append(self.tiers.take())
+        holding.end = end
+        if not holding.in_step:
+            holding.in_step = True
+            self._in_step.append(holding)
+        while (len(holding.nodes) + 1) * self.block_size <= end:
+            tokens = self._block_tokens(holding)
+            parent = self._last_node(holding)
+            if self.tree.child(parent, tokens) is not None:
+                holding.stalled = True  # its own block is not the node's, so nothing may be hung below it yet
+                break
+            node = self.tree.insert(parent, tokens)
+            node.pending = True
+            self.tiers.place(node, blocks[len(holding.nodes)])
+            holding.nodes.append(node)
+            self._pending.append(node)
+
+    def _settle(self, holding: _Holding) -> None:
+        """After the step: the same content was computed twice. One block stays, for this one and all that follow."""
+        holding.stalled = False
+        while (len(holding.nodes) + 1) * self.block_size <= holding.end:
+            i = len(holding.nodes)
+            own = holding.table.blocks[i]
+            tokens, parent = self._block_tokens(holding), self._last_node(holding)
+            node = self.tree.child(parent, tokens) or self.tree.insert(parent, tokens)
+            if node.device is None:  # new, or on the host only: it adopts the block
+                self.tiers.place(node, own)
+            else:
+                self.pool.hold(node.device)
+                holding.table.blocks[i] = node.device
+                self.tiers.release(own)
+            holding.nodes.append(node)
+
+    def _block_tokens(self, holding: _Holding) -> tuple[int, ...]:
+        """The tokens of the first full block without a node."""
+        first = len(holding.nodes) * self.block_size
+        return tuple(holding.sequence.tokens[first : first + self.block_size])
+
+    @staticmethod
+    def _last_node(holding: _Holding) -> Node:
+        return holding.nodes[-1] if holding.nodes else holding.root
+
+    def _require(self, verb: str, sequence: Sequence) -> _Holding:
+        holding = self._holdings.get(sequence.id)
+        if holding is None:
             raise ValueError(f"KVManager.{verb}: sequence {sequence.id} holds no blocks; admit it first")
-        return table
+        return holding

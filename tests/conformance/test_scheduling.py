@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from minipaged.memory.block_pool import BlockPool
-from minipaged.memory.kv_manager import KVManager
 from minipaged.scheduler import Scheduler
-from tests.house import House
+from tests.house import House, manager
 
 
 def test_14_two_unrelated_prompts_share_a_budget() -> None:
@@ -79,7 +77,7 @@ def test_18_a_long_prompt_starves_nobody(n: int, budget: int) -> None:
 
 def test_18_a_budget_below_the_number_of_sequences_is_refused() -> None:
     with pytest.raises(ValueError, match="max_batch_tokens 7, max_sequences 8"):
-        Scheduler(KVManager(BlockPool(4), 4), max_batch_tokens=7, max_sequences=8)
+        Scheduler(manager(4, 4), max_batch_tokens=7, max_sequences=8)
 
 
 def test_19_five_requests_to_the_end() -> None:

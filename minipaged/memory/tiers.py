@@ -1,0 +1,227 @@
+"""Tiers: where the content of each node lies, device or host, and the log of what must be moved for it.
+
+It takes blocks from the pool, gives up what was used longest ago, and brings it back. It knows nodes and blocks, and no
+sequences: who needs a block, and for how long, is `kv_manager.py`'s business.
+
+The life of a block's content::
+
+                    the plan fills the block              nobody holds it
+      (computed) ──────────────────────────▶ held ◀────────────────────────▶ evictable
+                                              ▲        somebody needs it         │ its block is needed:
+                                              │                                  │ SwapOut, unless the host
+                                              │ SwapIn                           ▼ has a copy already
+                                              └───────────────────────────── on the host
+                                                                                 │ the host is full,
+                                                                                 ▼ or there is none
+                                                                              dropped (recomputed when needed)
+
+Operations are logged in the order in which they were decided, and hold as if each had happened at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minipaged.memory.block_pool import BlockPool
+from minipaged.memory.prefix_tree import Node, PrefixTree
+from minipaged.memory.swap import SwapManager
+from minipaged.plan import CopyBlock, MemoryOp, Poison, SwapIn, SwapOut
+
+
+@dataclass(slots=True)
+class Moves:
+    """What has been moved or lost so far, in blocks."""
+
+    copies: int = 0
+    swaps_out: int = 0
+    swaps_in: int = 0
+    evictions: int = 0  # device blocks given up; those with a copy on the host cost nothing
+    drops: int = 0  # contents lost for good
+
+
+class Tiers:
+    """Two pools under one tree. Everything is O(1) per block touched.
+
+    Args:
+        pool: the device blocks.
+        tree: the nodes.
+        swap: the host blocks' books, or None when there are none.
+        poison_freed: log a `Poison` for each block that becomes free.
+    """
+
+    def __init__(self, pool: BlockPool, tree: PrefixTree, swap: SwapManager | None, *, poison_freed: bool) -> None:
+        self.pool = pool
+        self.tree = tree
+        self.swap = swap
+        self.moves = Moves()
+        self.operations: list[MemoryOp] = []
+        self._poison_freed = poison_freed
+        self._on_device: dict[int, Node] = {}  # device block -> the node that it holds
+        self._on_host: dict[int, Node] = {}  # host block -> the node that it holds
+
+    def node_on(self, block: int) -> Node | None:
+        """The node whose content lies in a device block."""
+        return self._on_device.get(block)
+
+    def node_on_host(self, host_block: int) -> Node | None:
+        """The node whose content lies in a host block."""
+        return self._on_host.get(host_block)
+
+    def take(self) -> int:
+        """A device block for the caller alone. The caller has looked at `pool.num_available`."""
+        if self.pool.num_free:
+            return self.pool.allocate()
+        block = self.pool.evict()
+        self._evicted(self._on_device.pop(block), block)
+        return block
+
+    def release(self, block: int) -> None:
+        """One table less holds the block; what it holds of a node is kept as long as the room is not needed."""
+        cached = block in self._on_device
+        if self.pool.release(block, cached=cached) and not cached:
+            self._poison(block)
+
+    def place(self, node: Node, block: int) -> None:
+        """The node's content is (or, in the open step, will be) in this held device block."""
+        node.device = block
+        self._on_device[block] = node
+        if node.host is not None:
+            assert self.swap is not None
+            self.swap.mark_clean(node.host)
+
+    def pin(self, nodes: list[Node]) -> None:
+        """The host copies of these nodes are about to be read: evictions on the way do not drop them."""
+        for node in nodes:
+            assert self.swap is not None and node.host is not None
+            self.swap.pin(node.host)
+
+    def swap_in(self, node: Node) -> int:
+        """Bring a pinned node back to the device, into a block for the caller. Its host copy stays, clean."""
+        assert node.host is not None
+        block = self.take()
+        self.operations.append(SwapIn(node.host, block))
+        self.moves.swaps_in += 1
+        self.place(node, block)
+        return block
+
+    def private_copy(self, source: Node) -> int:
+        """A block for the caller with the node's content, to be written on. The node itself is not held.
+
+        On the host only, it is pinned.
+        """
+        before = source.device
+        block = self.take()
+        if source.device is not None:
+            self.copy(source.device, block)
+        elif block != before:  # else it was evicted just now, and its content already lies where it is wanted
+            assert self.swap is not None and source.host is not None
+            self.operations.append(SwapIn(source.host, block))
+            self.moves.swaps_in += 1
+            self.swap.mark_sole(source.host)
+        return block
+
+    def copy(self, source: int, destination: int) -> None:
+        """Copy a device block."""
+        self.operations.append(CopyBlock(source, destination))
+        self.moves.copies += 1
+
+    def forget(self, top: Node) -> None:
+        """Take a node and all below it out of the tree. Device blocks that nobody holds are free then."""
+        nodes = [top]
+        for node in nodes:  # grows as it goes: parents before children
+            nodes.extend(self.tree.children(node) if node.num_children else ())
+        for node in reversed(nodes):
+            if node.device is not None:
+                del self._on_device[node.device]
+                if self.pool.count(node.device) == 0:
+                    self.pool.discard(node.device)
+                    self._poison(node.device)
+                node.device = None
+            self._lose_host_copy(node)
+            if node.parent is not None:
+                self.tree.remove(node)
+
+    def _evicted(self, node: Node, block: int) -> None:
+        """The node's block goes to somebody else; see to the content."""
+        node.device = None
+        self.moves.evictions += 1
+        if node.host is not None:
+            assert self.swap is not None
+            self.swap.mark_sole(node.host)  # a clean copy is never written twice; the eviction counts as its use
+            return
+        host = self._take_host_block()
+        if host is None:
+            self.moves.drops += 1
+            self.forget(node)
+            return
+        self.operations.append(SwapOut(block, host))
+        self.moves.swaps_out += 1
+        node.host = host
+        self._on_host[host] = node
+
+    def _take_host_block(self) -> int | None:
+        """A host block, if need be that of the copy that is missed least; None when all are being read."""
+        if self.swap is None:
+            return None
+        if not self.swap.num_free:
+            victim = self.swap.victim()
+            if victim is None:
+                return None
+            node = self._on_host[victim]
+            if node.device is not None:
+                self._lose_host_copy(node)
+            else:  # the order is children first, so this is a leaf
+                self.moves.drops += 1
+                self.forget(node)
+        return self.swap.take()
+
+    def _lose_host_copy(self, node: Node) -> None:
+        if node.host is not None:
+            assert self.swap is not None
+            del self._on_host[node.host]
+            self.swap.give_back(node.host)
+            node.host = None
+
+    def _poison(self, block: int) -> None:
+        if self._poison_freed:
+            self.operations.append(Poison(block))
+
+    def check(self) -> None:
+        """Verify pools, tree and the maps between them.
+
+        Raises:
+            AssertionError: names the block or node and what is wrong with it.
+        """
+        self.pool.check()
+        self.tree.check()
+        for node in self.tree:
+            assert node.device is not None or node.host is not None, f"{node} is resident nowhere"
+            parent = node.parent
+            assert parent is not None
+            if node.device is not None:
+                assert self._on_device.get(node.device) is node, f"{node}: block {node.device} holds another node"
+                assert parent.parent is None or parent.device is not None, f"{node} is on the device, its parent not"
+            if node.host is not None:
+                assert self._on_host.get(node.host) is node, f"{node}: host block {node.host} holds another node"
+        num_on_device = sum(node.device is not None for node in self.tree)
+        assert len(self._on_device) == num_on_device, "a device block names a node that is gone"
+        assert len(self._on_host) == sum(node.host is not None for node in self.tree), "a host block names a lost node"
+        self._check_order(self.pool.eviction_order, self._on_device, "device")
+        for block in self.pool.free_blocks:
+            assert block not in self._on_device, f"block {block} is free and holds {self._on_device[block]}"
+        if self.swap is not None:
+            self.swap.check()
+            assert self.swap.num_used == len(self._on_host), "host blocks are used that hold no node"
+            sole = [block for block in self.swap.drop_order if not self.swap.is_clean(block)]
+            self._check_order(tuple(sole), self._on_host, "host")
+            for block, node in self._on_host.items():
+                assert self.swap.is_clean(block) == (node.device is not None), f"{node}: host copy's mark is wrong"
+
+    def _check_order(self, order: tuple[int, ...], nodes: dict[int, Node], tier: str) -> None:
+        """Children go before their parents."""
+        gone: set[int] = set()
+        for block in order:
+            node = nodes.get(block)
+            assert node is not None, f"{tier} block {block} is evictable and holds no node"
+            assert node.parent is None or node.parent.id not in gone, f"{tier} block {block} goes after its parent"
+            gone.add(node.id)
