@@ -71,7 +71,8 @@ def load_model(
     try:
         config = ModelConfig.from_hugging_face(_read_json(folder / "config.json"))
     except ValueError as error:
-        raise ValueError(str(error).replace("config.json", str(folder / "config.json"), 1)) from None
+        text = str(error)
+        raise ValueError(text if str(folder) in text else f"{folder}: {text}") from None
 
     with torch.device("meta"), _NoInitialValues():  # shapes only: nothing is allocated
         model = GPT(config)

@@ -120,6 +120,10 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
         refusal(tmp_path, "config.json")
     (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"n_head": 5}))
     refusal(tmp_path, "config.json", "n_embd 24 is not a multiple of n_head 5")
+    bad = {"layer_norm_epsilon": "1e-5", "tie_word_embeddings": 1, "eos_token_id": "x", "n_layer": 2.0}
+    for key, value in bad.items():
+        (tmp_path / "config.json").write_text(json.dumps(CONFIG | {key: value}))
+        refusal(tmp_path, repr(value))
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
 
     whole = (tmp_path / WEIGHTS).read_bytes()
