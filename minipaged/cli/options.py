@@ -1,0 +1,60 @@
+"""The options that several commands share, and how they become `EngineConfig`'s fields. Values are checked there."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+from minipaged.config import DTYPES
+
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_ENGINE_OPTIONS = (
+    "num_blocks", "kv_cache_bytes", "host_blocks", "host_cache_bytes", "block_size", "share_prefixes",
+    "max_batch_tokens", "max_sequences", "max_chunk_tokens", "watermark", "device", "dtype",
+)  # fmt: skip
+
+
+def add_model_option(parser: argparse.ArgumentParser) -> None:
+    """--model."""
+    parser.add_argument(
+        "--model", metavar="DIR", default="tiny-gpt", help="a Hugging Face GPT-2 folder (default: tiny-gpt, shipped)"
+    )
+
+
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """One option for each field of `EngineConfig` but the seed; those left out keep its default."""
+    group = parser.add_argument_group("engine options")
+    group.add_argument("--num-blocks", type=int, metavar="N", help="blocks in the KV pool (default: by free memory)")
+    group.add_argument(
+        "--kv-cache-bytes", type=parse_bytes, metavar="BYTES", help="size of the KV pool instead, such as 64MiB"
+    )
+    group.add_argument("--host-blocks", type=int, metavar="N", help="blocks in the host pool, to swap to (default 0)")
+    group.add_argument("--host-cache-bytes", type=parse_bytes, metavar="BYTES", help="size of the host pool instead")
+    group.add_argument(
+        "--no-share-prefixes", dest="share_prefixes", action="store_false", default=None, help="each request for itself"
+    )
+    group.add_argument("--block-size", type=int, metavar="N", help="token slots in a block (default 16)")
+    group.add_argument("--max-batch-tokens", type=int, metavar="N", help="tokens in a step at most (default 2048)")
+    group.add_argument("--max-sequences", type=int, metavar="N", help="answers written at once at most (default 64)")
+    group.add_argument("--max-chunk-tokens", type=int, metavar="N", help="of one answer in a step at most")
+    group.add_argument("--watermark", type=float, metavar="SHARE", help="blocks kept free at admission (default 0.01)")
+    group.add_argument("--device", help="cpu, cuda or auto (default cpu)")
+    group.add_argument("--dtype", choices=DTYPES, help="of weights and cache (default float32)")
+
+
+def engine_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The fields that the user gave."""
+    return {name: value for name in _ENGINE_OPTIONS if (value := getattr(args, name)) is not None}
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes: 4096, 512k, 64MiB, 1.5G. Units are powers of 1024.
+
+    Raises:
+        argparse.ArgumentTypeError: anything else.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b)?", text.strip().lower())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 4096, 512KiB, 64MiB or 1.5GiB")
+    return int(float(match[1]) * _UNITS[match[2]])
