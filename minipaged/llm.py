@@ -101,6 +101,7 @@ class LLM:
             PrefixTree(block_size),
             SwapManager(host_blocks) if host_blocks else None,
             share_prefixes=self.config.share_prefixes,
+            block_bytes=self.kv_cache.block_bytes,
             poison_freed=debug,
         )
         scheduler = Scheduler(

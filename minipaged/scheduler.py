@@ -119,7 +119,7 @@ class Scheduler:
         self._events: list[Event] = []  # since the last `take_events`
         self._planned: dict[int, Sequence] | None = None  # the open step's sequences; None between steps
         self._end_after_step: list[tuple[Sequence, FinishReason]] = []  # asked for while a step was open
-        self._num_steps = 0
+        self.num_steps = 0  # plans made so far
 
     # What a person looks at ------------------------------------------------------------------------------------------
 
@@ -251,8 +251,8 @@ class Scheduler:
             planned[sequence.id] = sequence
 
         self._planned = planned
-        self._num_steps += 1
-        return StepPlan(self._num_steps - 1, chunks, self.memory.take_operations())
+        self.num_steps += 1
+        return StepPlan(self.num_steps - 1, chunks, self.memory.take_operations())
 
     def commit(self, plan: StepPlan, result: StepResult) -> list[Sequence]:
         """Book a step that went well: advance, append what was drawn, finish and release.

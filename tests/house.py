@@ -6,6 +6,7 @@ oracle.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from minipaged.config import ModelConfig
@@ -32,8 +33,13 @@ class RecordingRunner(SimulatedRunner):
         self.fail_in_steps: set[int] = set()  # after everything was computed
         self.fail_after_ops: dict[int, int] = {}  # step -> memory operations that are still carried out
 
+        self.during_run: Callable[[], None] | None = None  # called once, in the middle of the next step
+
     def run(self, plan: StepPlan) -> StepResult:
         self.plans.append(plan)
+        if self.during_run is not None:
+            during_run, self.during_run = self.during_run, None
+            during_run()
         if plan.step in self.fail_after_ops:
             executed = self.fail_after_ops[plan.step]
             super().run(StepPlan(plan.step, [], plan.memory_ops[:executed]))

@@ -12,11 +12,14 @@ A refusal changes nothing: whatever is missing is counted before the first block
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.block_table import BlockTable
-from minipaged.memory.prefix_tree import Node, PrefixTree, Walk
+from minipaged.memory.holding import Holding
+from minipaged.memory.open_step import OpenStep
+from minipaged.memory.prefix_tree import PrefixTree, Walk
+from minipaged.memory.stats import MemoryStats, TokenCounts
 from minipaged.memory.swap import SwapManager
 from minipaged.memory.tiers import Tiers
 from minipaged.plan import MemoryOp
@@ -45,38 +48,6 @@ class Admission:
         return self.num_from_device + self.num_from_host + self.num_copied
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryStats:
-    """The books in numbers. Blocks are counted as they stand, everything else since the beginning."""
-
-    free_blocks: int
-    evictable_blocks: int
-    held_blocks: int
-    host_blocks_used: int
-    tokens_from_device: int
-    tokens_from_host: int
-    tokens_copied: int
-    tokens_recomputed: int
-    copies: int
-    swaps_out: int
-    swaps_in: int
-    evictions: int
-    drops: int
-
-
-@dataclass(slots=True)
-class _Holding:
-    """What one sequence holds. Between steps `nodes` covers exactly its full blocks."""
-
-    sequence: Sequence
-    root: Node
-    table: BlockTable
-    nodes: list[Node] = field(default_factory=list)  # nodes[i] stands for table.blocks[i]
-    end: int = 0  # tokens in the cache when the open step is done
-    in_step: bool = False
-    stalled: bool = False  # it fills a block whose node exists already; settled when the step ends
-
-
 class KVManager:
     """Block tables over one tree and two pools.
 
@@ -85,6 +56,7 @@ class KVManager:
         tree: the prefix tree; its block size is the manager's.
         swap: the host pool's books; None to recompute instead of swapping.
         share_prefixes: False keeps what each request computes to itself, and forgets it with the request.
+        block_bytes: what a block weighs, for `stats` alone.
         poison_freed: log a `Poison` for every block that becomes free, so that a stale read shows as NaN.
 
     Raises:
@@ -98,6 +70,7 @@ class KVManager:
         swap: SwapManager | None = None,
         *,
         share_prefixes: bool = True,
+        block_bytes: int = 0,
         poison_freed: bool = False,
     ) -> None:
         self.pool = pool
@@ -106,11 +79,10 @@ class KVManager:
         self.block_size = tree.block_size
         self.share_prefixes = share_prefixes
         self.tiers = Tiers(pool, tree, swap, poison_freed=poison_freed)
-        self._holdings: dict[int, _Holding] = {}  # by sequence id
-        self._in_step: list[_Holding] = []  # those that the open step computes for
-        self._pending: list[Node] = []  # inserted by the open step, parents first
-        self._tokens = Admission(0, 0, 0, 0)  # sums, for the statistics
-        self._tokens_recomputed = 0
+        self._holdings: dict[int, Holding] = {}  # by sequence id
+        self._step = OpenStep(tree, self.tiers)
+        self._tokens = TokenCounts()
+        self._block_bytes = block_bytes
 
     # What there is ---------------------------------------------------------------------------------------------------
 
@@ -168,10 +140,10 @@ class KVManager:
         missing = -(-(num_cached + num_new) // self.block_size) - num_on_device
         if missing + -(-reserve // self.block_size) > self._available_beside(walk):
             return None
-        holding = _Holding(sequence, self.tree.hold_root(key), BlockTable(self.block_size))
+        holding = Holding(sequence, self.tree.hold_root(key), BlockTable(self.block_size))
         self._holdings[sequence.id] = holding
         self._follow(holding, walk)
-        self._tokens_recomputed += max(0, min(sequence.peak_computed, len(tokens)) - num_cached)
+        self._tokens.recomputed += max(0, sequence.peak_computed - num_cached)
         self._extend(holding, num_cached + num_new)
         num_from_device = num_on_device * self.block_size
         num_from_host = (len(walk.path) - num_on_device) * self.block_size
@@ -180,7 +152,8 @@ class KVManager:
     def continue_walk(self, sequence: Sequence) -> int:
         """Share what has become resident behind a running sequence's computed tokens since it was admitted.
 
-        Only at a block boundary is there something to find; at least one token is left to compute.
+        Only at a block boundary is there something to find; at least one token is left to compute. What it finds may
+        be filled by this very step, so before the step ends the sequence must `grow` or be released.
 
         Returns:
             How many more tokens are cached now, 0 for none.
@@ -189,7 +162,7 @@ class KVManager:
         start = sequence.num_computed
         if start % self.block_size:
             return 0
-        walk = self.tree.walk(self._last_node(holding), sequence.tokens, start, len(sequence.tokens) - 1)
+        walk = self.tree.walk(holding.last_node, sequence.tokens, start, len(sequence.tokens) - 1)
         on_host = sum(node.device is None for node in walk.path)
         if on_host + (walk.source is not None) > self._available_beside(walk):
             walk = Walk(walk.path[: len(walk.path) - on_host], None, 0)  # what takes no block can always be had
@@ -224,7 +197,7 @@ class KVManager:
         if of_parent.in_step:
             raise ValueError(f"KVManager.fork: sequence {parent.id} is in the open step; end the step first")
         root = self.tree.hold_root(of_parent.root.key)
-        holding = _Holding(child, root, BlockTable(self.block_size), list(of_parent.nodes), of_parent.end)
+        holding = Holding(child, root, BlockTable(self.block_size), list(of_parent.nodes), of_parent.end)
         holding.table.blocks.extend(of_parent.table.blocks)
         for block in holding.table.blocks:
             self.pool.hold(block)
@@ -256,14 +229,7 @@ class KVManager:
 
     def end_step(self) -> None:
         """The step went well: what it computed is committed. Tables may change: equal contents become one block."""
-        for node in self._pending:
-            node.pending = False
-        self._pending.clear()
-        for holding in self._in_step:
-            holding.in_step = False
-            if holding.stalled:
-                self._settle(holding)
-        self._in_step.clear()
+        self._step.commit()
 
     def abort_step(self, unexecuted: list[MemoryOp]) -> None:
         """The step failed: what it should have computed is not there. Its sequences are to be released.
@@ -271,34 +237,29 @@ class KVManager:
         Args:
             unexecuted: the rest of its operations; they go in front of the next step's, since the books count on them.
         """
-        for node in reversed(self._pending):
-            self.tiers.forget(node)
-        self._pending.clear()
-        for holding in self._in_step:
-            holding.in_step = holding.stalled = False
-            while holding.nodes and holding.nodes[-1].pending:
-                holding.nodes.pop()
-        self._in_step.clear()
+        self._step.abort()
         self.tiers.operations = unexecuted + self.tiers.operations
 
     # Books -----------------------------------------------------------------------------------------------------------
 
     def stats(self) -> MemoryStats:
+        """The books in numbers."""
         moves, tokens = self.tiers.moves, self._tokens
         return MemoryStats(
             free_blocks=self.pool.num_free,
             evictable_blocks=self.pool.num_evictable,
             held_blocks=self.pool.num_held,
-            host_blocks_used=self.swap.num_used if self.swap else 0,
-            tokens_from_device=tokens.num_from_device,
-            tokens_from_host=tokens.num_from_host,
-            tokens_copied=tokens.num_copied,
-            tokens_recomputed=self._tokens_recomputed,
+            host_blocks=self.swap.num_used if self.swap else 0,
+            tokens_from_device=tokens.from_device,
+            tokens_from_host=tokens.from_host,
+            tokens_copied=tokens.copied,
+            tokens_recomputed=tokens.recomputed,
             copies=moves.copies,
             swaps_out=moves.swaps_out,
             swaps_in=moves.swaps_in,
             evictions=moves.evictions,
             drops=moves.drops,
+            bytes_moved=(moves.copies + moves.swaps_out + moves.swaps_in) * self._block_bytes,
         )
 
     def check(self) -> None:
@@ -312,17 +273,7 @@ class KVManager:
         for holding in self._holdings.values():
             for block in holding.table.blocks:
                 holders[block] += 1
-            name = f"sequence {holding.sequence.id}"
-            assert len(holding.table.blocks) == -(-holding.end // self.block_size), f"{name}: blocks beyond its tokens"
-            if not holding.stalled:
-                assert len(holding.nodes) == holding.end // self.block_size, f"{name}: a full block without a node"
-            parent = holding.root
-            for i, node in enumerate(holding.nodes):
-                assert node.parent is parent, f"{name}: node {i} is not below node {i - 1}"
-                assert node.device == holding.table.blocks[i], f"{name}: node {i} is not in its block"
-                first = i * self.block_size
-                assert list(node.tokens) == holding.sequence.tokens[first : first + self.block_size], f"{name}: {node}"
-                parent = node
+            holding.check()
         for block, count in enumerate(holders):
             assert self.pool.count(block) == count, f"block {block}: count {self.pool.count(block)}, in {count} tables"
         for root in self.tree.roots:
@@ -339,7 +290,7 @@ class KVManager:
         revived = sum(node.device is not None and self.pool.count(node.device) == 0 for node in walk.path)
         return self.pool.num_available - revived
 
-    def _follow(self, holding: _Holding, walk: Walk) -> None:
+    def _follow(self, holding: Holding, walk: Walk) -> None:
         """Take what the walk found into the table. There is room for it."""
         on_device = [node for node in walk.path if node.device is not None]
         on_host = walk.path[len(on_device) :]  # a node on the device has its parent on the device
@@ -355,61 +306,17 @@ class KVManager:
             holding.table.blocks.append(self.tiers.private_copy(walk.source))
         holding.nodes.extend(walk.path)
         holding.end += len(walk.path) * self.block_size + walk.num_shared
-        sums = self._tokens
-        self._tokens = Admission(
-            0,
-            sums.num_from_device + len(on_device) * self.block_size,
-            sums.num_from_host + len(on_host) * self.block_size,
-            sums.num_copied + walk.num_shared,
-        )
+        self._tokens.from_device += len(on_device) * self.block_size
+        self._tokens.from_host += len(on_host) * self.block_size
+        self._tokens.copied += walk.num_shared
 
-    def _extend(self, holding: _Holding, end: int) -> None:
-        """Blocks up to `end`, and a pending node for each block that is full then. There is room for it."""
-        blocks = holding.table.blocks
+    def _extend(self, holding: Holding, end: int) -> None:
+        """Blocks for its tokens up to `end`, which the open step computes. There is room for it."""
         for _ in range(holding.table.blocks_missing(end)):
-            blocks.append(self.tiers.take())
-        holding.end = end
-        if not holding.in_step:
-            holding.in_step = True
-            self._in_step.append(holding)
-        while (len(holding.nodes) + 1) * self.block_size <= end:
-            tokens = self._block_tokens(holding)
-            parent = self._last_node(holding)
-            if self.tree.child(parent, tokens) is not None:
-                holding.stalled = True  # its own block is not the node's, so nothing may be hung below it yet
-                break
-            node = self.tree.insert(parent, tokens)
-            node.pending = True
-            self.tiers.place(node, blocks[len(holding.nodes)])
-            holding.nodes.append(node)
-            self._pending.append(node)
+            holding.table.blocks.append(self.tiers.take())
+        self._step.compute(holding, end)
 
-    def _settle(self, holding: _Holding) -> None:
-        """After the step: the same content was computed twice. One block stays, for this one and all that follow."""
-        holding.stalled = False
-        while (len(holding.nodes) + 1) * self.block_size <= holding.end:
-            i = len(holding.nodes)
-            own = holding.table.blocks[i]
-            tokens, parent = self._block_tokens(holding), self._last_node(holding)
-            node = self.tree.child(parent, tokens) or self.tree.insert(parent, tokens)
-            if node.device is None:  # new, or on the host only: it adopts the block
-                self.tiers.place(node, own)
-            else:
-                self.pool.hold(node.device)
-                holding.table.blocks[i] = node.device
-                self.tiers.release(own)
-            holding.nodes.append(node)
-
-    def _block_tokens(self, holding: _Holding) -> tuple[int, ...]:
-        """The tokens of the first full block without a node."""
-        first = len(holding.nodes) * self.block_size
-        return tuple(holding.sequence.tokens[first : first + self.block_size])
-
-    @staticmethod
-    def _last_node(holding: _Holding) -> Node:
-        return holding.nodes[-1] if holding.nodes else holding.root
-
-    def _require(self, verb: str, sequence: Sequence) -> _Holding:
+    def _require(self, verb: str, sequence: Sequence) -> Holding:
         holding = self._holdings.get(sequence.id)
         if holding is None:
             raise ValueError(f"KVManager.{verb}: sequence {sequence.id} holds no blocks; admit it first")

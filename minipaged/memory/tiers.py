@@ -20,23 +20,11 @@ Operations are logged in the order in which they were decided, and hold as if ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.prefix_tree import Node, PrefixTree
+from minipaged.memory.stats import BlockMoves
 from minipaged.memory.swap import SwapManager
 from minipaged.plan import CopyBlock, MemoryOp, Poison, SwapIn, SwapOut
-
-
-@dataclass(slots=True)
-class Moves:
-    """What has been moved or lost so far, in blocks."""
-
-    copies: int = 0
-    swaps_out: int = 0
-    swaps_in: int = 0
-    evictions: int = 0  # device blocks given up; those with a copy on the host cost nothing
-    drops: int = 0  # contents lost for good
 
 
 class Tiers:
@@ -53,7 +41,7 @@ class Tiers:
         self.pool = pool
         self.tree = tree
         self.swap = swap
-        self.moves = Moves()
+        self.moves = BlockMoves()
         self.operations: list[MemoryOp] = []
         self._poison_freed = poison_freed
         self._on_device: dict[int, Node] = {}  # device block -> the node that it holds

@@ -283,5 +283,5 @@ def test_13d_without_sharing_nothing_stays() -> None:
         assert house.memory.tree.roots == ()
         assert house.memory.pool.num_free == 6
     stats = house.memory.stats()
-    assert (stats.swaps_out, stats.swaps_in, stats.host_blocks_used, stats.tokens_from_device) == (0, 0, 0, 0)
+    assert (stats.swaps_out, stats.swaps_in, stats.host_blocks, stats.tokens_from_device) == (0, 0, 0, 0)
     house.assert_answers_right()
