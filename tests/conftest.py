@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-from hypothesis import HealthCheck, settings
+import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 # Before torch is imported anywhere: the tests' matrices are too small to gain from threads, and threads that wait for
 # each other on a busy machine make them a hundred times slower.
@@ -13,4 +15,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Timing is no criterion on a shared machine. `--hypothesis-profile=million` runs a million actions per state machine.
 settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("million", settings.get_profile("ci"), max_examples=20_000, stateful_step_count=50)
+settings.register_profile("quick", settings.get_profile("ci"), phases=[Phase.generate])  # fails fast, does not shrink
 settings.load_profile("ci")
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random GPT-2 with a tokenizer, as a Hugging Face folder."""
+    from tests.tiny_folder import make_tiny_folder  # torch is loaded only for those who ask
+
+    return make_tiny_folder(tmp_path_factory.mktemp("models") / "tiny")

@@ -126,7 +126,10 @@ class SchedulerMachine(RuleBasedStateMachine):
     def _step_well(self) -> None:
         oldest = self._oldest()
         before = (oldest.num_computed, len(oldest.draws))
+        running = {sequence: sequence.num_preemptions for sequence in self.house.scheduler.running}
         computed = self.house.step()
+        for sequence, num_preemptions in running.items():
+            assert computed.get(sequence.id, 0) > 0 or sequence.num_preemptions > num_preemptions, "nobody is starved"
         assert computed.get(oldest.id, 0) > 0, "the oldest always advances"
         assert (oldest.num_computed, len(oldest.draws)) != before
         assert sum(computed.values()) <= self.house.scheduler.max_batch_tokens

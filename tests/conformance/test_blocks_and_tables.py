@@ -90,6 +90,13 @@ def test_03_misuse_is_refused_by_name_and_changes_nothing() -> None:
         memory.fork(sequence, stranger)
     assert (memory.pool.num_free, memory.pool.num_evictable) == (3, 1)
     memory.check()
+    assert memory.admit(stranger, 1)
+    for refused in (lambda: memory.release(stranger), lambda: memory.fork(stranger, sequence)):
+        with pytest.raises(ValueError, match="sequence 8 is in the open step"):
+            refused()
+    memory.end_step()
+    memory.release(stranger)
+    memory.check()
 
 
 def test_04_slots_are_right_in_a_fragmented_pool() -> None:

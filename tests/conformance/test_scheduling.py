@@ -75,6 +75,20 @@ def test_18_a_long_prompt_starves_nobody(n: int, budget: int) -> None:
     house.assert_answers_right()
 
 
+def test_18_forks_behind_a_long_prompt_are_not_starved() -> None:
+    """Eight answers start at once behind an older prompt that would take half of the budget: it must take less."""
+    house = House(1000, 16, budget=12, max_sequences=12, max_chunk_tokens=6)
+    long = house.add(500, max_tokens=2)
+    many = house.add(6, max_tokens=20, n=8)
+    assert house.step() == {0: 6, 1: 6}
+    while not many.finished:
+        computed = house.step()
+        assert computed[long.sequences[0].id] == 4
+        assert all(computed[sequence.id] == 1 for sequence in many.sequences)
+    house.run()
+    house.assert_answers_right()
+
+
 def test_18_a_budget_below_the_number_of_sequences_is_refused() -> None:
     with pytest.raises(ValueError, match="max_batch_tokens 7, max_sequences 8"):
         Scheduler(manager(4, 4), max_batch_tokens=7, max_sequences=8)

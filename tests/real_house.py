@@ -1,0 +1,88 @@
+"""A whole engine around a real (small) model, and the comparison of its answers with the loop that has no cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Items
+from typing import Any
+
+import torch
+
+from minipaged.engine import Engine
+from minipaged.memory.kv_manager import KVManager
+from minipaged.model.gpt import GPT
+from minipaged.model.kv_cache import KVCache
+from minipaged.model.plain_loop import PlainAnswer, generate_plain
+from minipaged.plan import StepPlan
+from minipaged.request import Request
+from minipaged.runner import TorchRunner
+from minipaged.sampling_params import SamplingParams
+from minipaged.scheduler import Scheduler
+from tests.house import manager
+
+NEAR_TIE = 1e-4  # of the oracle's two best logits: below it, rounding may decide
+
+
+class RealHouse:
+    """Engine, scheduler, memory, and a runner over tensors; freed blocks hold NaN, the books are checked every step."""
+
+    def __init__(
+        self,
+        model: GPT,
+        num_blocks: int,
+        block_size: int,
+        *,
+        host_blocks: int = 0,
+        budget: int = 2048,
+        max_sequences: int = 16,
+        share_prefixes: bool = True,
+        on_logits: Callable[[StepPlan, torch.Tensor], None] | None = None,
+        **scheduler_options: Any,
+    ) -> None:
+        self.model = model
+        self.memory: KVManager = manager(num_blocks, block_size, host_blocks, share_prefixes=share_prefixes)
+        cache = KVCache(model.config, num_blocks, block_size, model.dtype, num_host_blocks=host_blocks)
+        cache.blocks.fill_(float("nan"))
+        self.runner = TorchRunner(model, cache, on_logits=on_logits)
+        scheduler = Scheduler(
+            self.memory,
+            max_batch_tokens=budget,
+            max_sequences=min(max_sequences, budget),
+            max_positions=model.config.max_positions,
+            **scheduler_options,
+        )
+        self.engine = Engine(scheduler, self.runner, model.config, listeners=[lambda record: self.memory.check()])
+
+    def run(self, prompts: Items[Items[int]], params: Items[SamplingParams]) -> list[Request]:
+        """Submit everything, run to the end."""
+        requests = [self.engine.add_request(p, own) for p, own in zip(prompts, params, strict=True)]
+        self.finish()
+        return requests
+
+    def finish(self) -> None:
+        """Run to the end; nothing may be left."""
+        while self.engine.has_work:
+            self.engine.step()
+        assert self.memory.pool.num_available == self.memory.pool.num_blocks
+
+
+def plain_answer(model: GPT, request: Request, index: int = 0) -> PlainAnswer:
+    """What the loop without a cache answers."""
+    return generate_plain(model, request.prompt_token_ids, request.params, seed=request.seed, index=index)
+
+
+def near_ties(request: Request, oracle: PlainAnswer, index: int = 0) -> int:
+    """0 when the answer is the oracle's, 1 when the two part at a near-tie of the oracle's logits.
+
+    Raises:
+        AssertionError: they part elsewhere.
+    """
+    ours, theirs = request.sequences[index].output_token_ids, oracle.token_ids
+    for position, (mine, right) in enumerate(zip(ours, theirs, strict=False)):
+        if mine != right:
+            margin = oracle.margins[position]
+            assert margin < NEAR_TIE, f"token {position} is {mine}, not {right}; the logits were {margin} apart"
+            return 1
+    assert len(ours) == len(theirs)
+    assert request.sequences[index].finish_reason == oracle.finish_reason
+    return 0

@@ -1,0 +1,226 @@
+"""LLM: text in, text out; streams; what is refused; conformance 23 and 24 through the public door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minipaged import LLM, SamplingParams
+from minipaged.plan import Chunk, Draw, StepPlan, StepResult
+
+GREEDY = SamplingParams(temperature=0, max_tokens=12, ignore_eos=True)
+
+
+@pytest.fixture
+def llm(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLM]:
+    monkeypatch.setenv("MINIPAGED_DEBUG", "1")  # the books are checked at every step
+    llm = LLM(tiny_folder, num_blocks=24, block_size=4, host_blocks=8)
+    yield llm
+    assert not llm.engine.has_work
+    assert not llm._writers
+    assert llm.engine.scheduler.memory.held_slots == 0
+
+
+class Script:
+    """Draws a fixed text's tokens, whatever it is asked."""
+
+    num_executed_ops = 0
+
+    def __init__(self, llm: LLM, prompt: str, answer: str) -> None:
+        assert llm.tokenizer is not None
+        self.token_ids = [*llm.tokenizer.encode(answer), 0]
+        self.prompt_length = len(llm.tokenizer.encode(prompt))
+
+    def run(self, plan: StepPlan) -> StepResult:
+        return StepResult([self._draws(chunk) for chunk in plan.chunks])
+
+    def _draws(self, chunk: Chunk) -> tuple[Draw, ...]:
+        place = chunk.start + len(chunk.token_ids) - self.prompt_length
+        return tuple(Draw(self.token_ids[min(place, len(self.token_ids) - 1)], 0.0) for _ in range(chunk.draws))
+
+
+def scripted(llm: LLM, answer: str, prompt: str = "the cat", **params: Any) -> tuple[str, list[str], str | None]:
+    """The answer's text, its pieces and its finish reason, when the model says `answer`."""
+    llm.engine.runner = Script(llm, prompt, answer)
+    params = {"max_tokens": 80, **params}
+    text = llm.generate(prompt, SamplingParams(**params))[0].outputs[0].text
+    pieces = list(llm.stream(prompt, SamplingParams(**params)))
+    assert "".join(piece.text for piece in pieces) == text, "the pieces join to the text"
+    assert [piece.finish_reason is None for piece in pieces] == [True] * (len(pieces) - 1) + [False]
+    return text, [piece.text for piece in pieces], pieces[-1].finish_reason
+
+
+def test_answers_mirror_vllm(llm: LLM) -> None:
+    outputs = llm.generate(["the cat", "请解释什么是黑洞"], SamplingParams(n=2, max_tokens=5, seed=1, logprobs=2))
+    assert [output.prompt for output in outputs] == ["the cat", "请解释什么是黑洞"]
+    for output in outputs:
+        assert output.finished
+        assert [completion.index for completion in output.outputs] == [0, 1]
+        for completion in output.outputs:
+            assert 1 <= len(completion.token_ids) <= 5
+            assert completion.finish_reason in ("stop", "length")
+            assert completion.logprobs is not None
+            assert len(completion.logprobs) == len(completion.token_ids)
+            assert completion.cumulative_logprob == pytest.approx(sum(draw.logprob for draw in completion.logprobs))
+            assert completion.text == llm.tokenizer.decode(completion.token_ids)  # type: ignore[union-attr]
+
+
+def test_prompts_as_text_and_as_token_ids_are_the_same(llm: LLM) -> None:
+    token_ids = llm.tokenizer.encode("the cat sat")  # type: ignore[union-attr]
+    asked = [llm.generate(prompt, GREEDY) for prompt in ("the cat sat", ["the cat sat"], token_ids, [token_ids])]
+    assert all(len(outputs) == 1 for outputs in asked)
+    assert len({outputs[0].outputs[0].token_ids for outputs in asked}) == 1
+    assert llm.generate([]) == []
+
+
+def test_params_for_each_prompt(llm: LLM) -> None:
+    outputs = llm.generate(["a", "b"], [SamplingParams(max_tokens=1), SamplingParams(max_tokens=3, ignore_eos=True)])
+    assert [len(output.outputs[0].token_ids) for output in outputs] == [1, 3]
+    with pytest.raises(ValueError, match="2 prompts, 1 sampling params"):
+        llm.generate(["a", "b"], [SamplingParams()])
+
+
+def test_23_a_stop_string_never_leaves(llm: LLM) -> None:
+    text, pieces, reason = scripted(llm, "hello there, hello world. STOP and more", stop=("STOP",))
+    assert (text, reason) == ("hello there, hello world. ", "stop")
+    assert not any("S" in piece for piece in pieces), "not even its beginning"
+
+
+def test_23_what_only_began_like_one_leaves(llm: LLM) -> None:
+    assert scripted(llm, "the STO hat", stop=("STOP",))[0] == "the STO hat"
+    assert scripted(llm, "the STOSTO", stop=("STOP",))[0] == "the STOSTO", "also at the very end"
+
+
+def test_23_a_stop_string_inside_one_token(llm: LLM) -> None:
+    assert any("he" in llm.tokenizer.decode([id]).strip()[:-1] for id in range(300))  # type: ignore[union-attr]
+    assert scripted(llm, "the mat", stop=("h",))[0] == "t"
+
+
+def test_23_a_stop_string_at_the_last_allowed_token(llm: LLM) -> None:
+    count = len(llm.tokenizer.encode("the mat STOP"))  # type: ignore[union-attr]
+    text, _, reason = scripted(llm, "the mat STOP", stop="STOP", max_tokens=count)
+    assert (text, reason) == ("the mat ", "stop")
+
+
+def test_24_never_half_a_character(llm: LLM) -> None:
+    answer = "黑洞🕳️é 한국어 ok"
+    text, pieces, reason = scripted(llm, answer)
+    assert (text, reason) == (answer, "stop")
+    assert not any("�" in piece for piece in pieces)
+    assert len(pieces) > len("黑洞🕳️é 한국어 ok"), "most characters take several tokens, and some pieces are empty"
+
+
+def test_24_cut_inside_a_character(llm: LLM) -> None:
+    text, pieces, reason = scripted(llm, "a🕳", max_tokens=3)
+    assert reason == "length"
+    assert text == "".join(pieces)
+    assert text.startswith("a")
+
+
+def test_a_stream_steps_the_engine_for_all(llm: LLM) -> None:
+    first = llm.stream("the cat", GREEDY)
+    second = llm.stream("hello", GREEDY)
+    pieces = list(first)
+    assert sum(len(piece.token_ids) for piece in pieces) == 12
+    assert len(second.request.sequences[0].draws) >= 11, "the second was written beside the first"
+    assert sum(len(piece.token_ids) for piece in second) == 12
+    alone = llm.generate("hello", GREEDY)[0].outputs[0]
+    assert tuple(second.request.sequences[0].output_token_ids) == alone.token_ids
+
+
+def test_closing_a_stream_cancels_its_request(llm: LLM) -> None:
+    stream = llm.stream("the cat", GREEDY)
+    next(stream)
+    stream.close()
+    assert stream.request.sequences[0].finish_reason == "cancelled"
+    assert not llm.engine.has_work
+    with llm.stream("the cat", GREEDY) as second:
+        next(second)
+    assert second.request.finished
+    third = llm.stream("the cat", GREEDY)
+    request = third.request
+    del third
+    assert request.finished, "letting it go is enough"
+
+
+def test_an_answer_cancelled_from_outside_ends_its_stream(llm: LLM) -> None:
+    stream = llm.stream("the cat", GREEDY)
+    next(stream)
+    llm.engine.cancel(stream.request)
+    *_, last = list(stream)
+    assert last.finish_reason == "cancelled"
+
+
+def test_a_refused_prompt_leaves_nothing_behind(llm: LLM) -> None:
+    with pytest.raises(ValueError, match="^prompt 1: the prompt is empty"):
+        llm.generate(["the cat", "", "hello"], GREEDY)
+    assert not llm.engine.has_work
+    with pytest.raises(ValueError, match="^request 1 needs 200 token slots .* above the 96"):
+        llm.generate("a", SamplingParams(max_tokens=200))
+    with pytest.raises(ValueError, match="token id 5000"):
+        llm.stream([5000])
+
+
+def test_a_failed_forward_pass_is_told(llm: LLM) -> None:
+    run = llm.engine.runner.run
+
+    def fails(plan: StepPlan) -> StepResult:
+        raise RuntimeError("out of luck")
+
+    llm.engine.runner.run = fails  # type: ignore[method-assign]
+    output = llm.generate("the cat", GREEDY)[0]
+    assert output.outputs[0].finish_reason == "error"
+    assert output.error == "RuntimeError: out of luck"
+    llm.engine.runner.run = run  # type: ignore[method-assign]
+    assert llm.generate("the cat", GREEDY)[0].outputs[0].finish_reason == "length"
+
+
+def test_an_interruption_leaves_nothing_behind(llm: LLM) -> None:
+    run = llm.engine.runner.run
+
+    def interrupted(plan: StepPlan) -> StepResult:
+        raise KeyboardInterrupt
+
+    llm.engine.runner.run = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        llm.generate(["the cat", "hello"], GREEDY)
+    assert not llm.engine.has_work
+    llm.engine.runner.run = run  # type: ignore[method-assign]
+    assert llm.generate("the cat", GREEDY)[0].finished
+
+
+def test_a_folder_without_a_tokenizer(tiny_folder: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).symlink_to(tiny_folder / name)
+    llm = LLM(tmp_path, num_blocks=8)
+    with pytest.raises(ValueError, match="no tokenizer.json, so a text prompt"):
+        llm.generate("the cat")
+    with pytest.raises(ValueError, match="no tokenizer.json, so stop strings"):
+        llm.generate([[1, 2]], SamplingParams(stop="x"))
+    output = llm.generate([[1, 2, 3]], GREEDY)[0].outputs[0]
+    assert (output.text, len(output.token_ids)) == ("", 12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_bloks": 4}, "unknown option 'num_bloks'; known are block_size"),
+        ({"kv_cache_bytes": 10}, "kv_cache_bytes 10 do not hold one block"),
+        ({"device": "tpu"}, "device is 'tpu'"),
+    ],
+)
+def test_options_are_refused(tiny_folder: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LLM(tiny_folder, **options)
+
+
+def test_the_pool_is_sized_by_bytes_or_by_itself(tiny_folder: Path) -> None:
+    by_bytes = LLM(tiny_folder, kv_cache_bytes=1_000_000, block_size=8)
+    assert by_bytes.kv_cache.num_blocks == 1_000_000 // by_bytes.kv_cache.block_bytes
+    by_itself = LLM(tiny_folder, block_size=8, max_sequences=4, max_batch_tokens=64)
+    assert by_itself.kv_cache.num_blocks == 4 * 256 // 8
+    assert "128 blocks of 8 token slots" in by_itself.description
+    assert "room for 4 sequences of full context" in by_itself.description
