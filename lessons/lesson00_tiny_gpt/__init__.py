@@ -1,1 +1,1 @@
-"""Lesson 0: the text, the tokenizer, the training and the judging of tiny-gpt, the model that every later lesson runs."""
+"""Lesson 0: the text, tokenizer, training and judging of tiny-gpt, the model that every later lesson runs."""

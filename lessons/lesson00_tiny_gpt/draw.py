@@ -40,7 +40,9 @@ class Draw:
             ValueError: If there are no items, the lengths differ, or a weight is not positive.
         """
         if not items or len(items) != len(weights) or min(weights) <= 0:
-            raise ValueError(f"Draw.weighted: got {len(items)} items and weights {weights!r}; expected as many positive weights")
+            raise ValueError(
+                f"Draw.weighted: got {len(items)} items and weights {weights!r}; expected as many positive weights"
+            )
         total = sum(weights)
         index = self._pick([weight / total for weight in weights])
         self.log2_probability += math.log2(weights[index] / total)

@@ -2,8 +2,9 @@
 
 Because the names agree, `state_dict()` is, key for key, what the model's file holds, and any GPT-2 loader reads it.
 
-It deliberately does not know blocks, caches or requests: each forward pass computes whole rows from position to
-position and keeps nothing. That makes it independent of `minipaged.model`, which serves the same weights.
+It deliberately does not know blocks or requests. The only memory it has is a list of tensors that grow by
+concatenation, enough for the judge to write answers. It is independent of `minipaged.model`, which serves the same
+weights.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812  (the name the field uses)
+from torch.nn import functional as F
+
+# For each layer the keys and values so far, each (batch, heads, keys, head_dim). The first pass fills an empty list.
+Past = list[tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +47,28 @@ class Conv1D(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal multi-head self-attention over whole rows."""
+    """Causal multi-head self-attention."""
 
-    def __init__(self, shape: GPTShape, residual_std: float) -> None:
+    def __init__(self, shape: GPTShape, residual_std: float, number: int) -> None:
         super().__init__()
+        self.number = number
         self.n_head = shape.n_head
         self.c_attn = Conv1D(shape.n_embd, 3 * shape.n_embd, std=0.02)
         self.c_proj = Conv1D(shape.n_embd, shape.n_embd, std=residual_std)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, past: Past | None, mask: Tensor | None) -> Tensor:
         batch, length, width = x.shape
         qkv = self.c_attn(x).view(batch, length, 3, self.n_head, width // self.n_head)
         query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (batch, heads, length, head_dim)
-        out = F.scaled_dot_product_attention(query, key, value, is_causal=True)  # (batch, heads, length, head_dim)
+        if past is not None:
+            if len(past) > self.number:
+                key = torch.cat([past[self.number][0], key], dim=2)  # (batch, heads, keys, head_dim)
+                value = torch.cat([past[self.number][1], value], dim=2)
+                past[self.number] = (key, value)
+            else:
+                past.append((key, value))
+        out = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=mask is None)
+        # out: (batch, heads, length, head_dim)
         return self.c_proj(out.transpose(1, 2).reshape(batch, length, width))  # (batch, length, width)
 
 
@@ -74,15 +87,15 @@ class MLP(nn.Module):
 class Layer(nn.Module):
     """One pre-norm transformer layer."""
 
-    def __init__(self, shape: GPTShape, residual_std: float) -> None:
+    def __init__(self, shape: GPTShape, residual_std: float, number: int) -> None:
         super().__init__()
         self.ln_1 = nn.LayerNorm(shape.n_embd, eps=1e-5)
-        self.attn = Attention(shape, residual_std)
+        self.attn = Attention(shape, residual_std, number)
         self.ln_2 = nn.LayerNorm(shape.n_embd, eps=1e-5)
         self.mlp = MLP(shape, residual_std)
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attn(self.ln_1(x))
+    def forward(self, x: Tensor, past: Past | None, mask: Tensor | None) -> Tensor:
+        x = x + self.attn(self.ln_1(x), past, mask)
         return x + self.mlp(self.ln_2(x))  # (batch, length, width)
 
 
@@ -96,24 +109,28 @@ class TrainableGPT(nn.Module):
         self.shape = shape
         self.wte = nn.Embedding(shape.vocab_size, shape.n_embd)
         self.wpe = nn.Embedding(shape.n_positions, shape.n_embd)
-        self.h = nn.ModuleList(Layer(shape, residual_std) for _ in range(shape.n_layer))
+        self.h = nn.ModuleList(Layer(shape, residual_std, number) for number in range(shape.n_layer))
         self.ln_f = nn.LayerNorm(shape.n_embd, eps=1e-5)
         nn.init.normal_(self.wte.weight, std=0.02)
         nn.init.normal_(self.wpe.weight, std=0.01)
 
-    def forward(self, token_ids: Tensor, positions: Tensor) -> Tensor:
+    def forward(
+        self, token_ids: Tensor, positions: Tensor, past: Past | None = None, mask: Tensor | None = None
+    ) -> Tensor:
         """Returns the logits of every row.
 
         Args:
             token_ids: (batch, length) int64.
             positions: (batch, length) int64; they need not start at 0.
+            past: Keys and values of earlier passes, lengthened in place; None keeps nothing.
+            mask: (batch, 1, length, keys) bool, true where a row may look; None is causal, and is wrong with a past.
 
         Returns:
             (batch, length, vocab_size).
         """
         x = self.wte(token_ids) + self.wpe(positions)  # (batch, length, width)
         for layer in self.h:
-            x = layer(x)
+            x = layer(x, past, mask)
         return F.linear(self.ln_f(x), self.wte.weight)  # (batch, length, vocab_size)
 
     def num_parameters(self) -> int:

@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from minipaged.cli.step_meter import StepMeter, Tick
 from minipaged.llm import LLM
 from minipaged.model.gpt import GPT
 from minipaged.model.plain_loop import PlainAnswer, generate_plain
 from minipaged.model.static_batch import generate_static
 from minipaged.sampling_params import SamplingParams
-from minipaged.trace import StepRecord
 
-Tick = Callable[[int], None]  # told how many requests are answered so far
+Begin = Callable[[str], Tick]  # told the name of a way that begins; what it returns is told how far it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Score:
     held_slots: int = 0  # token slots reserved, summed
     live_slots: int = 0  # of them, slots that hold a token somebody still needs, summed
     peak_held_slots: int = 0
+    oracle: tuple[PlainAnswer, ...] = ()
 
     @property
     def num_generated(self) -> int:
@@ -69,68 +70,34 @@ class Score:
         return self.sequence_steps / self.steps
 
 
-class StepMeter:
-    """A listener that sums up what the steps held and did."""
-
-    def __init__(self, on_finish: Tick | None = None) -> None:
-        self.steps = 0
-        self.num_computed = 0
-        self.num_recomputed = 0
-        self.sequence_steps = 0
-        self.held_slots = 0
-        self.live_slots = 0
-        self.peak_held_slots = 0
-        self.peak_waiting = 0
-        self.num_preemptions = 0
-        self.num_finished = 0
-        self._on_finish = on_finish
-
-    @property
-    def mean_batch(self) -> float:
-        """Sequences in work in a step, on average."""
-        return self.sequence_steps / self.steps
-
-    def __call__(self, record: StepRecord) -> None:
-        self.steps += 1
-        self.num_computed += record.num_tokens
-        self.num_recomputed += sum(chunk.num_tokens for chunk in record.chunks if chunk.kind == "recompute")
-        self.sequence_steps += len(record.chunks)
-        self.held_slots += record.held_slots
-        self.live_slots += record.live_slots
-        self.peak_held_slots = max(self.peak_held_slots, record.held_slots)
-        self.peak_waiting = max(self.peak_waiting, record.num_waiting)
-        self.num_preemptions += sum(event.kind == "preempt" for event in record.events)
-        num_finished = sum(event.kind == "finish" for event in record.events)
-        self.num_finished += num_finished
-        if num_finished and self._on_finish is not None:
-            self._on_finish(self.num_finished)
-
-
-def serial_without_cache(model: GPT, tasks: Sequence[Task], tick: Tick) -> tuple[Score, list[PlainAnswer]]:
+def serial_without_cache(name: str, model: GPT, tasks: Sequence[Task], begin: Begin) -> Score:
     """One request after the other, every token by running the whole text through the model again.
 
-    Returns:
-        The score, and the answers with the margins of their decisions: the oracle of the other three.
+    Its score alone has an `oracle`: the answers with the margins of their decisions.
     """
     answers: list[PlainAnswer] = []
+    tick = begin(name)
     started_seconds = time.perf_counter()
     for task in tasks:
         answers.append(generate_plain(model, task.token_ids, task.params))
         tick(len(answers))
     num_steps = sum(len(answer.draws) for answer in answers)
-    score = Score(
-        name="serial, no cache",
+    return Score(
+        name=name,
         seconds=time.perf_counter() - started_seconds,
         answers=tuple(tuple(answer.token_ids) for answer in answers),
         steps=num_steps,
         num_computed=sum(answer.num_tokens_computed for answer in answers),
         sequence_steps=num_steps,
+        oracle=tuple(answers),
     )
-    return score, answers
 
 
-def static_batches(name: str, model: GPT, tasks: Sequence[Task], batch_size: int, max_slots: int, tick: Tick) -> Score:
+def static_batches(
+    name: str, model: GPT, tasks: Sequence[Task], batch_size: int, max_slots: int, begin: Begin
+) -> Score:
     """Padded batches on a contiguous cache; with `batch_size` 1, one request after the other with a cache."""
+    tick = begin(name)
     started_seconds = time.perf_counter()
     result = generate_static(
         model,
@@ -153,16 +120,16 @@ def static_batches(name: str, model: GPT, tasks: Sequence[Task], batch_size: int
     )
 
 
-def continuous_batching(llm: LLM, tasks: Sequence[Task], tick: Tick) -> Score:
+def continuous_batching(name: str, llm: LLM, tasks: Sequence[Task], begin: Begin) -> Score:
     """The engine, with all requests at once. `llm` must be fresh: what it has cached before would be a present."""
-    meter = StepMeter(tick)
+    meter = StepMeter(begin(name))
     llm.engine.listeners.append(meter)
     started_seconds = time.perf_counter()
     outputs = llm.generate([list(task.token_ids) for task in tasks], [task.params for task in tasks], progress=False)
     seconds = time.perf_counter() - started_seconds
     llm.engine.listeners.remove(meter)
     return Score(
-        name="continuous, paged",
+        name=name,
         seconds=seconds,
         answers=tuple(output.outputs[0].token_ids for output in outputs),
         steps=meter.steps,

@@ -14,7 +14,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from minipaged.cli.options import add_engine_options, add_model_option, engine_options
+from minipaged.cli.options import add_engine_options, add_model_option, engine_options, settle_threads
 from minipaged.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
     from minipaged.llm import LLM
 
     llm = LLM(args.model, **engine_options(args))
+    settle_threads(llm)
     chatty = sys.stderr.isatty()
     if chatty:
         print(llm.description, file=sys.stderr)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minipaged.config import DTYPES
 
+if TYPE_CHECKING:
+    from minipaged.llm import LLM
+
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_SMALL_MODEL_PARAMETERS = 20_000_000
 _ENGINE_OPTIONS = (
     "num_blocks", "kv_cache_bytes", "host_blocks", "host_cache_bytes", "block_size", "share_prefixes",
     "max_batch_tokens", "max_sequences", "max_chunk_tokens", "watermark", "device", "dtype",
@@ -58,3 +63,16 @@ def parse_bytes(text: str) -> int:
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 4096, 512KiB, 64MiB or 1.5GiB")
     return int(float(match[1]) * _UNITS[match[2]])
+
+
+def settle_threads(llm: LLM) -> None:
+    """Run a small model on one thread, unless OMP_NUM_THREADS says how many.
+
+    Its matrices are too small to gain from more, and threads that wait for each other lose a lot where another program
+    keeps a core busy: on two such cores the demo took fifteen times as long.
+    """
+    import torch
+
+    parameters = sum(weight.numel() for weight in llm.model.parameters())
+    if "OMP_NUM_THREADS" not in os.environ and parameters < _SMALL_MODEL_PARAMETERS:
+        torch.set_num_threads(1)

@@ -247,6 +247,29 @@ def test_13b_a_clean_copy_is_never_written_twice() -> None:
     house.assert_answers_right()
 
 
+def test_13b_a_copy_whose_loss_loses_nothing_goes_first() -> None:
+    house = House(4, 2, host_blocks=2)
+    for prompt in ([1, 1, 9], [5, 6, 7, 8, 5, 6, 7], [1, 1, 9], [7, 7, 9]):
+        house.add(prompt)
+        house.run()
+    # The host held [1, 1], which was on the device too, and the end of the long prompt, which was nowhere else.
+    assert house.memory.stats().drops == 0
+    house.add([5, 6, 7, 8, 5, 6, 7])
+    assert house.step() == {4: 1}, "all of its three full blocks are still resident somewhere"
+    house.assert_answers_right()
+    house.assert_empty()
+
+
+def test_equal_prompts_admitted_together_chunk_by_chunk_are_computed_once() -> None:
+    house = House(40, 4, budget=24, max_chunk_tokens=8)
+    for _ in range(2):
+        house.add(unrelated(0, 40))
+    computed = sum(sum(step.values()) for step in house.run())
+    assert computed < 40 + 8, "what one has computed, the other shares at its next block boundary"
+    house.assert_answers_right()
+    house.assert_empty()
+
+
 def churn(house: House) -> None:
     """Requests that make the memory swap, copy and recompute."""
     for number in (0, 1, 0, 2, 1, 0):
