@@ -133,6 +133,7 @@ def _serve(console: Console, llm: LLM, tasks: list[Task]) -> tuple[StepMeter, li
     """
     from minipaged.cli.demo_view import DemoView
     from minipaged.cli.step_meter import StepMeter
+    from minipaged.cli.terminal_text import printable
 
     assert llm.tokenizer is not None
     decode = llm.tokenizer.decode
@@ -142,7 +143,7 @@ def _serve(console: Console, llm: LLM, tasks: list[Task]) -> tuple[StepMeter, li
         return sum(len(stream.request.sequences[0].draws) for stream in streams)
 
     def text_so_far(sequence: Sequence) -> str:
-        return decode(sequence.output_token_ids).rstrip("\ufffd")  # at its end there may be half a character
+        return printable(decode(sequence.output_token_ids).rstrip("\ufffd"))  # at its end there may be half a character
 
     meter = StepMeter()
     with DemoView(console, len(tasks), BLOCK_SIZE, num_generated) as view:
@@ -157,7 +158,7 @@ def _serve(console: Console, llm: LLM, tasks: list[Task]) -> tuple[StepMeter, li
             llm.step()
             step += 1
     return meter, [
-        _Served(task, tuple(stream.request.sequences[0].output_token_ids), "".join(map(str, stream)))
+        _Served(task, tuple(stream.request.sequences[0].output_token_ids), printable("".join(map(str, stream))))
         for task, stream in zip(tasks, streams, strict=True)
     ]
 
@@ -183,10 +184,10 @@ def _print_opening(console: Console, llm: LLM, tasks: list[Task]) -> None:
 
 def _print_served(console: Console, meter: StepMeter, served: list[_Served]) -> None:
     """Says how it went, and prints some of the answers."""
-    from rich.padding import Padding
     from rich.text import Text
 
     from minipaged.cli.scoreboard import WIDEST_TEXT_CELLS, print_prose
+    from minipaged.cli.terminal_text import wrap
 
     given_up = "No request had to give its blocks up."
     if meter.num_preemptions:
@@ -203,10 +204,11 @@ def _print_served(console: Console, meter: StepMeter, served: list[_Served]) -> 
     shown = [one for title in SHOWN_TITLES for one in served if one.task.title == title] or served[:2]
     for one in shown:
         cut_off = len(one.token_ids) == one.task.params.max_tokens
-        answer = Text(one.text.strip() + (" …" if cut_off else ""))
+        answer = one.text.strip() + (" …" if cut_off else "")
         console.print()
         console.print(Text(one.task.title, "bold cyan"))
-        console.print(Padding(answer, (0, 0, 0, 2)), width=min(console.width, WIDEST_TEXT_CELLS))
+        for line in wrap(answer, min(console.width, WIDEST_TEXT_CELLS) - 2):
+            console.print(Text("  " + line), no_wrap=True)
     console.print()
 
 

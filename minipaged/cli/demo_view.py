@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from minipaged.cli.terminal_text import first_cells, last_cells
 from minipaged.trace import StepRecord
 
 REDRAW_SECONDS = 0.08
@@ -23,7 +23,7 @@ STEPS_PER_LINE = 25  # where it cannot be redrawn in place
 ONE_LINE_CELLS = 92  # narrower than this, the status takes two lines
 
 _MARKS = {"running": Text("▸", "green"), "waiting": Text("·", "dim"), "preempted": Text("◂", "yellow")}
-_NOTES = {"waiting": "waits for blocks", "preempted": "gave its blocks up, waits"}
+_NOTES = {"waiting": "waits for blocks", "preempted": "preempted, waits for blocks"}
 
 
 @dataclass(slots=True)
@@ -131,16 +131,3 @@ class DemoView:
         if len(shown) < len(rows):
             table.add_row("", Text(f"and {len(rows) - len(shown)} more", "dim"), "")
         return table
-
-
-def first_cells(text: str, cells: int) -> str:
-    """The text, cut to a width; a Chinese character takes two cells, and is never halved."""
-    return text if cell_len(text) <= cells else set_cell_size(text, cells - 1).rstrip() + "…"
-
-
-def last_cells(text: str, cells: int) -> str:
-    """The end of the text, on one line, no wider than `cells`."""
-    line = " ".join(text[-2 * cells :].split())
-    while cell_len(line) > cells:
-        line = line[max(1, (cell_len(line) - cells) // 2) :]
-    return line

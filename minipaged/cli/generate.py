@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from minipaged.cli.options import add_engine_options, add_model_option, engine_options, settle_threads
+from minipaged.cli.terminal_text import printable
 from minipaged.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
@@ -203,10 +204,7 @@ class _Answer:
 
 
 def _printable(text: str) -> str:
-    """On a terminal, control characters are shown as U+FFFD: an untrained model could send it any escape sequence."""
-    if not sys.stdout.isatty():
-        return text
-    return "".join(c if c in "\n\t" or c.isprintable() or not c.isascii() else "\ufffd" for c in text)
+    return printable(text) if sys.stdout.isatty() else text  # a pipe gets what was written
 
 
 def _summary(streams: list[Stream], seconds: float) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console
 from minipaged.cli import main, scoreboard
 from minipaged.cli.agreement import Agreement
 from minipaged.cli.demo_prompts import DEMO_PROMPTS, SHOWN_TITLES
-from minipaged.cli.demo_view import DemoView, first_cells, last_cells
+from minipaged.cli.demo_view import DemoView
 from minipaged.cli.four_ways import Score
 from minipaged.model.plain_loop import PlainAnswer
 from minipaged.plan import Draw
@@ -118,15 +118,6 @@ def test_in_a_pipe_the_view_is_a_line_now_and_then() -> None:
     lines = out.getvalue().splitlines()
     assert [line[:9] for line in lines] == ["step    0", "step   25", "step   50"]
     assert "done  0/2" in lines[1] and "done  1/2" in lines[2] and "57/64" in lines[0]
-
-
-@pytest.mark.parametrize("cells", [1, 2, 5, 8])
-@pytest.mark.parametrize("text", ["", "abc", "黑洞是宇宙中", "a黑b洞c是", "line\n\nline two"])
-def test_cut_text_fits(text: str, cells: int) -> None:
-    assert cell_len(first_cells(text, cells)) <= cells
-    assert cell_len(last_cells(text, cells)) <= cells
-    assert last_cells("abc", 8) == first_cells("abc", 8) == "abc"
-    assert text.endswith(last_cells(text, cells)[-1:])
 
 
 # The scoreboard -------------------------------------------------------------------------------------------------------
