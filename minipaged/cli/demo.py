@@ -204,7 +204,8 @@ def _print_served(console: Console, meter: StepMeter, served: list[_Served]) -> 
     shown = [one for title in SHOWN_TITLES for one in served if one.task.title == title] or served[:2]
     for one in shown:
         cut_off = len(one.token_ids) == one.task.params.max_tokens
-        answer = one.text.strip() + (" …" if cut_off else "")
+        # It may begin by ending the question with the full stop that was left off.
+        answer = one.text.lstrip("。.\n ").rstrip() + (" …" if cut_off else "")
         console.print()
         console.print(Text(one.task.title, "bold cyan"))
         for line in wrap(answer, min(console.width, WIDEST_TEXT_CELLS) - 2):

@@ -75,7 +75,7 @@ def _explanation(
         outcome = f", and {speed:.1f} times as many tokens were written in a second."
     else:
         outcome = (
-            ". Here a step costs more than that saves, though: "
+            ". Here each step takes longer by more than that, though: "
             f"{speed:.2f} times as many tokens were written in a second."
         )
     return [

@@ -146,7 +146,7 @@ def test_the_scoreboard_fits_and_its_words_follow_its_figures(width: int, paged_
     words = " ".join(shown.split())
     assert "but for 1 that parted" in words
     assert ("2.0 times as many tokens" in words) == (paged_seconds == 1.0)
-    assert ("Here a step costs more" in words) == (paged_seconds == 4.0)
+    assert ("Here each step takes longer" in words) == (paged_seconds == 4.0)
 
 
 def test_near_ties_are_tolerated_and_nothing_else() -> None:

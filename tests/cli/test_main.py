@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,17 @@ def test_every_field_of_the_engines_config_has_an_option() -> None:
     given = engine_options(parser.parse_args(["--num-blocks", "7", "--no-share-prefixes", "--dtype", "bfloat16"]))
     assert given == {"num_blocks": 7, "share_prefixes": False, "dtype": "bfloat16"}
     assert EngineConfig.from_dict(given).num_blocks == 7
+
+
+def test_benchmarks_are_found_by_their_modules_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("minipaged.cli.bench_loops", "How long a loop takes.\n\nMore.")
+    vars(module).update(
+        add_arguments=lambda parser: parser.add_argument("--rounds", type=int), run=lambda args: args.rounds
+    )
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    names = [types.SimpleNamespace(name=name) for name in ("bench", "bench_loops", "demo")]
+    monkeypatch.setattr("pkgutil.iter_modules", lambda path: names)
+    assert cli.main(["bench", "loops", "--rounds", "7"]) == 7
 
 
 @pytest.mark.parametrize(
