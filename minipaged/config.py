@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 DTYPES = ("float32", "bfloat16", "float16")
+ATTENTION = ("auto", "triton", "cpu", "reference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ class EngineConfig:
         seed: noise for the requests that bring no seed of their own.
         device: "cpu", "cuda" or "auto" (CUDA where there is one).
         dtype: of weights and cache.
+        attention: the kernels' backend; "auto" takes Triton on CUDA, Numba on a CPU, the reference where neither is.
 
     Raises:
         ValueError: an impossible value; the message names it.
@@ -140,6 +142,7 @@ class EngineConfig:
     seed: int = 0
     device: str = "cpu"
     dtype: str = "float32"
+    attention: str = "auto"
 
     def __post_init__(self) -> None:
         for name in ("block_size", "max_batch_tokens", "max_sequences"):
@@ -165,6 +168,8 @@ class EngineConfig:
             raise ValueError(f"EngineConfig: dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}")
         if self.device != "auto" and self.device.split(":")[0] not in ("cpu", "cuda"):
             raise ValueError(f"EngineConfig: device is {self.device!r}; it must be cpu, cuda or auto")
+        if self.attention not in ATTENTION:
+            raise ValueError(f"EngineConfig: attention is {self.attention!r}; it must be one of {', '.join(ATTENTION)}")
         if self.max_batch_tokens < self.max_sequences:
             raise ValueError(
                 f"EngineConfig: max_batch_tokens {self.max_batch_tokens} is below max_sequences {self.max_sequences}; "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections import deque
 from collections.abc import Iterator
 from collections.abc import Sequence as Items
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from minipaged_kernels import backends
 
 from minipaged.config import EngineConfig
 from minipaged.engine import Engine
@@ -26,6 +28,7 @@ from minipaged.memory.prefix_tree import PrefixTree
 from minipaged.memory.swap import SwapManager
 from minipaged.model.kv_cache import KVCache
 from minipaged.model.loader import load_model, resolve_model
+from minipaged.model.packed_linear import pack_linears
 from minipaged.model.sampler import Sampler
 from minipaged.model.stop_strings import StopStrings
 from minipaged.model.tokenizer import StreamDecoder, Tokenizer
@@ -80,6 +83,10 @@ class LLM:
         folder = resolve_model(model)
         self.model_config, self.model = load_model(folder, self.config.dtype, device)
         self.tokenizer = Tokenizer.from_folder(folder)
+        parameters = sum(weight.numel() for weight in self.model.parameters())
+        pack_linears(self.model)
+        self.backend = backends.choose(self.config.attention, device.type)
+        _compile_kernels(self.backend, self.model.dtype)
 
         itemsize, block_size = self.model.dtype.itemsize, self.config.block_size
         size = choose_pool_size(self.config, self.model_config, itemsize, _free_bytes(device))
@@ -87,10 +94,10 @@ class LLM:
         self.kv_cache = KVCache(
             self.model_config, size.num_blocks, block_size, self.model.dtype, device, num_host_blocks=host_blocks
         )
-        parameters = sum(weight.numel() for weight in self.model.parameters())
         #: One line: the model, and the pool with the reason for its size.
         self.description = (
-            f"{folder.name}: {parameters / 1e6:.1f} M parameters, {self.config.dtype} on {device}. "
+            f"{folder.name}: {parameters / 1e6:.1f} M parameters, {self.config.dtype} on {device}, "
+            f"{self.backend.name} attention. "
             + describe_pool(size, host_blocks, block_size, self.kv_cache.block_bytes)
         )
         logger.info(self.description)
@@ -112,7 +119,7 @@ class LLM:
             max_positions=self.model_config.max_positions,
             watermark_slots=int(self.config.watermark * memory.total_slots),
         )
-        runner = TorchRunner(self.model, self.kv_cache, Sampler())
+        runner = TorchRunner(self.model, self.kv_cache, Sampler(), self.backend)
         self.engine = Engine(scheduler, runner, self.model_config, seed=self.config.seed)
         if debug:
             self.engine.listeners.append(lambda record: memory.check())
@@ -347,6 +354,17 @@ def _device(name: str) -> torch.device:
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise ValueError(f"device is {name!r}, but torch {torch.__version__} sees no CUDA device; use device='cpu'")
     return torch.device(name)
+
+
+def _compile_kernels(backend: backends.Backend, dtype: torch.dtype) -> None:
+    """Compile now what the first step would otherwise wait for, and say so; a compiled kernel is kept on disk."""
+    if backend.name != "cpu":
+        return
+    from minipaged_kernels import cpu
+
+    if not cpu.is_compiled(dtype):
+        print(f"minipaged: compiling the CPU kernels for {dtype}, once; it takes some seconds", file=sys.stderr)
+    cpu.warm_up(dtype)
 
 
 def _free_bytes(device: torch.device) -> int:

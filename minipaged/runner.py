@@ -23,8 +23,10 @@ from minipaged.plan import Chunk, StepPlan, StepResult
 class AttentionBackend(Protocol):
     """What a module of `minipaged_kernels` offers; `reference` says what each does."""
 
-    paged_attention: Callable[..., torch.Tensor]
-    write_kv: Callable[..., Any]
+    @property
+    def paged_attention(self) -> Callable[..., torch.Tensor]: ...
+    @property
+    def write_kv(self) -> Callable[..., Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,86 @@
+"""Which backends run here, which one `auto` takes, and why. Imports a backend only when it is chosen.
+
+Knows no kernel's inside: a backend is three functions with one signature, see `reference.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+NAMES = ("triton", "cpu", "reference")
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """The three kernels of one backend.
+
+    Args:
+        name: one of `NAMES`.
+        reason: why it was taken, in a few words.
+        paged_attention, write_kv, copy_blocks: see `minipaged_kernels.reference`.
+        invariant: a row's bits depend on its own sequence only, whatever else is in the batch.
+    """
+
+    name: str
+    reason: str
+    paged_attention: Callable[..., torch.Tensor]
+    write_kv: Callable[..., Any]
+    copy_blocks: Callable[..., Any]
+    invariant: bool = False
+
+
+def unavailable(name: str, device_type: str) -> str | None:
+    """None when a backend can run on a kind of device, else one line: why not, and the command that would change it.
+
+    Args:
+        name: one of `NAMES`.
+        device_type: "cpu" or "cuda".
+    """
+    if name == "reference":
+        return None
+    if name == "cpu":
+        if device_type != "cpu":
+            return f"it reads the CPU's memory, not {device_type}'s; use --device cpu"
+        return None if find_spec("numba") else "Numba is not installed; pip install numba"
+    if not find_spec("triton"):
+        return "Triton is not installed (it runs on Linux); pip install triton"
+    reason = import_module("minipaged_kernels.triton_attention").available()
+    if reason is None and device_type == "cpu" and torch.cuda.is_available():
+        return "it runs on the GPU, and the model is on the CPU; use --device cuda"
+    return reason if reason is None else str(reason)
+
+
+def choose(name: str, device_type: str) -> Backend:
+    """Take a backend by name, or the best one with "auto": Triton on CUDA, Numba on a CPU, else the reference.
+
+    Raises:
+        ValueError: no such backend, or it cannot run here; the message has the command that would make it run.
+    """
+    if name == "auto":
+        wanted = "triton" if device_type == "cuda" else "cpu"
+        reason = unavailable(wanted, device_type)
+        if reason is not None:
+            return _load("reference", f"{wanted} is not available: {reason}")
+        return _load(wanted, f"the fastest on {device_type}")
+    if name not in NAMES:
+        raise ValueError(f"attention is {name!r}; it must be auto, {', '.join(NAMES)}")
+    reason = unavailable(name, device_type)
+    if reason is not None:
+        raise ValueError(f"attention {name!r} is not available: {reason}")
+    return _load(name, "as asked")
+
+
+def _load(name: str, reason: str) -> Backend:
+    attention = {"triton": "triton_attention"}.get(name, name)
+    cache = {"triton": "triton_cache"}.get(name, name)
+    of_attention = import_module(f"minipaged_kernels.{attention}")
+    of_cache = import_module(f"minipaged_kernels.{cache}")
+    return Backend(
+        name, reason, of_attention.paged_attention, of_cache.write_kv, of_cache.copy_blocks, invariant=name == "cpu"
+    )
