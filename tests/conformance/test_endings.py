@@ -208,6 +208,17 @@ def test_30_four_answers_from_one_prompt() -> None:
     house.assert_empty()
 
 
+@pytest.mark.parametrize("max_sequences", [1, 8])
+def test_30_four_answers_of_a_single_token(max_sequences: int) -> None:
+    """The first one is done in the step in which the others are to be forked from it."""
+    house = House(20, 4, budget=16, max_sequences=max_sequences)
+    request = house.add(18, max_tokens=1, n=4)
+    house.run()
+    assert [len(sequence.draws) for sequence in request.sequences] == [1, 1, 1, 1]
+    house.assert_answers_right()
+    house.assert_empty()
+
+
 def test_30_answers_that_find_no_place_start_as_preempted() -> None:
     house = House(40, 4, budget=16, max_sequences=2)
     house.add(18, max_tokens=6, n=5)
