@@ -2,9 +2,9 @@
 
     python tests/kernels/compile_report.py sm_80 sm_90
 
-One line for each: registers, stack and local memory (either is a spill), shared memory and its limit, matrix instructions in the
-machine code. Run by `test_triton_compiles.py` in processes of their own, because Triton's interpreter, which the other tests
-use, excludes its compiler. Knows the kernels' parameters; judges nothing.
+One line for each: registers, stack and local memory (either is a spill), shared memory and its limit, matrix
+instructions in the machine code. Run by `test_triton_compiles.py` in processes of their own, because Triton's
+interpreter, which the other tests use, excludes its compiler. Knows the kernels' parameters; judges nothing.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Job = tuple[str, Any, dict[str, str], dict[str, Any], dict[str, int]]  # label, 
 def jobs() -> Iterator[Job]:
     """Every kernel with every set of compiled-in values that `paged_attention`, `write_kv` and `copy_blocks` launch."""
     for dtype, name in NAMES.items():
-        for head_dim in HEAD_DIMS:
-            for rows in (1, 1000):
-                for splits in (1, 4) if head_dim == 64 else (1,):
+        for head_dim in HEAD_DIMS if dtype != torch.float16 else (64, 128):  # as bfloat16, but for one letter
+            for rows in (1, 1000) if dtype != torch.float32 else (1,):
+                for splits in (1, 4) if head_dim in (32, 64, 128, 256) and dtype != torch.float16 else (1,):
                     shape = triton_attention.choose(dtype, head_dim, rows, splits)
                     types = dict.fromkeys(["query", "kv", "out"], f"*{name}")
                     types |= dict.fromkeys(["tables", "starts", "contexts"], "*i32")
@@ -59,7 +59,13 @@ def jobs() -> Iterator[Job]:
             if head_dim == 80:
                 types = dict.fromkeys(["key", "value", "kv"], f"*{name}") | {"slots": "*i64"}
                 label = f"write {name} head_dim {head_dim}"
-                yield label, triton_cache.write, types, constants | {"BLOCK_SIZE": 16}, {"num_warps": 1, "num_stages": 2}
+                yield (
+                    label,
+                    triton_cache.write,
+                    types,
+                    constants | {"BLOCK_SIZE": 16},
+                    {"num_warps": 1, "num_stages": 2},
+                )
         numbers = triton_cache.COPY_BYTES // dtype.itemsize
         types = dict.fromkeys(["source", "destination"], f"*{name}") | {"pairs": "*i64"}
         yield f"copy {name}", triton_cache.copy, types, {"NUMBERS": numbers}, {"num_warps": 4, "num_stages": 2}
@@ -83,7 +89,9 @@ def compile_one(job: Job, architecture: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder) / "kernel.cubin"
         cubin.write_bytes(compiled.asm["cubin"])
-        usage = subprocess.run([tools / "cuobjdump", "-res-usage", cubin], capture_output=True, text=True, check=True).stdout
+        usage = subprocess.run(
+            [tools / "cuobjdump", "-res-usage", cubin], capture_output=True, text=True, check=True
+        ).stdout
         sass = subprocess.run([tools / "nvdisasm", "-c", cubin], capture_output=True, text=True, check=True).stdout
     used = {k: int(v) for k, v in re.findall(r"(REG|STACK|LOCAL):(\d+)", usage)}
     return {

@@ -1,0 +1,50 @@
+"""Every Triton kernel that can be launched compiles to machine code for sm_80 and sm_90, fits, and spills nothing.
+
+No GPU is needed: Triton brings its own assembler. `pytest -s` prints the figures.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+PROCESSES = 2
+
+
+def test_every_launch_compiles_for_both_architectures() -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    report = [sys.executable, str(Path(__file__).parent / "compile_report.py"), "sm_80", "sm_90", "--part"]
+    running = [
+        subprocess.Popen(
+            [*report, f"{i}/{PROCESSES}"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for i in range(PROCESSES)
+    ]
+    lines = []
+    for process in running:
+        output, errors = process.communicate(timeout=600)
+        assert process.returncode == 0, errors
+        lines += [json.loads(line) for line in output.splitlines()]
+
+    assert {line["architecture"] for line in lines} == {"sm_80", "sm_90"}
+    for line in lines:
+        print(
+            f"{line['architecture']} {line['kernel']:<44} {line['registers']:>4} registers, "
+            f"{line['shared_bytes'] / 1024:>5.1f} KiB shared, {line['matrix_instructions']:>4} matrix instructions"
+        )
+    for line in lines:
+        what = f"{line['kernel']} for {line['architecture']}"
+        assert line["stack_bytes"] == line["local_bytes"] == 0, f"{what} spills"
+        assert line["shared_bytes"] <= line["shared_limit"], f"{what} asks for too much shared memory"
+        # float32 is told to be exact, which no matrix instruction is.
+        claimed = line["kernel"].startswith("attend") and "fp32" not in line["kernel"]
+        assert (line["matrix_instructions"] > 0) == claimed, (
+            f"{what}: {line['matrix_instructions']} matrix instructions"
+        )
