@@ -92,13 +92,18 @@ class LLM:
         size = choose_pool_size(self.config, self.model_config, itemsize, _free_bytes(device))
         host_blocks = choose_host_blocks(self.config, self.model_config, itemsize)
         self.kv_cache = KVCache(
-            self.model_config, size.num_blocks, block_size, self.model.dtype, device, num_host_blocks=host_blocks
+            self.model_config,
+            size.num_blocks,
+            block_size,
+            self.model.dtype,
+            device,
+            num_host_blocks=host_blocks,
+            copy_blocks=self.backend.copy_blocks,
         )
         #: One line: the model, and the pool with the reason for its size.
         self.description = (
             f"{folder.name}: {parameters / 1e6:.1f} M parameters, {self.config.dtype} on {device}, "
-            f"{self.backend.name} attention. "
-            + describe_pool(size, host_blocks, block_size, self.kv_cache.block_bytes)
+            f"{self.backend.name} attention. " + describe_pool(size, host_blocks, block_size, self.kv_cache.block_bytes)
         )
         logger.info(self.description)
 
@@ -141,7 +146,6 @@ class LLM:
             prompts: texts or lists of token ids; one alone counts as a list of one.
             params: for all prompts, or one for each; the defaults when None.
             progress: a bar on standard error; None shows it on a terminal when the work takes over a second.
-
             cache_salt: what these prompts compute is shared only with requests of the same salt.
 
         Returns:

@@ -15,6 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Timing is no criterion on a shared machine. `--hypothesis-profile=million` runs a million actions per state machine.
 settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("million", settings.get_profile("ci"), max_examples=20_000, stateful_step_count=50)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=4_000)
 settings.register_profile("quick", settings.get_profile("ci"), phases=[Phase.generate])  # fails fast, does not shrink
 settings.load_profile("ci")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence as Items
 from typing import Any
 
 import torch
+from minipaged_kernels import reference
 
 from minipaged.engine import Engine
 from minipaged.memory.kv_manager import KVManager
@@ -15,7 +16,7 @@ from minipaged.model.kv_cache import KVCache
 from minipaged.model.plain_loop import PlainAnswer, generate_plain
 from minipaged.plan import StepPlan
 from minipaged.request import Request
-from minipaged.runner import TorchRunner
+from minipaged.runner import AttentionBackend, TorchRunner
 from minipaged.sampling_params import SamplingParams
 from minipaged.scheduler import Scheduler
 from tests.house import manager
@@ -37,13 +38,14 @@ class RealHouse:
         max_sequences: int = 16,
         share_prefixes: bool = True,
         on_logits: Callable[[StepPlan, torch.Tensor], None] | None = None,
+        attention: AttentionBackend = reference,
         **scheduler_options: Any,
     ) -> None:
         self.model = model
         self.memory: KVManager = manager(num_blocks, block_size, host_blocks, share_prefixes=share_prefixes)
         cache = KVCache(model.config, num_blocks, block_size, model.dtype, num_host_blocks=host_blocks)
         cache.blocks.fill_(float("nan"))
-        self.runner = TorchRunner(model, cache, on_logits=on_logits)
+        self.runner = TorchRunner(model, cache, attention=attention, on_logits=on_logits)
         scheduler = Scheduler(
             self.memory,
             max_batch_tokens=budget,

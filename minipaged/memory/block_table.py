@@ -29,7 +29,8 @@ class BlockTable:
 
         A count that is a multiple of `block_size` fills its last block and opens none: the token after it does.
         """
-        return max(0, -(-num_tokens // self.block_size) - len(self.blocks))
+        missing = -(-num_tokens // self.block_size) - len(self.blocks)
+        return missing if missing > 0 else 0
 
     def slot(self, position: int) -> int:
         """The slot of the token at `position`: where in the pool its K and V lie.

@@ -144,7 +144,7 @@ class KVManager:
         self._holdings[sequence.id] = holding
         self._follow(holding, walk)
         self._tokens.recomputed += max(0, sequence.peak_computed - num_cached)
-        self._extend(holding, num_cached + num_new)
+        self._extend(holding, holding.table.blocks_missing(num_cached + num_new), num_cached + num_new)
         num_from_device = num_on_device * self.block_size
         num_from_host = (len(walk.path) - num_on_device) * self.block_size
         return Admission(num_new, num_from_device, num_from_host, walk.num_shared)
@@ -175,18 +175,17 @@ class KVManager:
         A block that others hold too is copied just before it is written on.
         """
         holding = self._require("grow", sequence)
-        table, start = holding.table, sequence.num_computed
-        missing = table.blocks_missing(start + n)
-        last = table.blocks[-1] if start % self.block_size else None  # about to be written on
-        shared = last is not None and self.pool.count(last) > 1
+        start, blocks = sequence.num_computed, holding.table.blocks
+        end = start + n
+        missing = holding.table.blocks_missing(end)
+        shared = start % self.block_size != 0 and self.pool.count(blocks[-1]) > 1  # and about to be written on
         if missing + shared > self.pool.num_available:
             return False
         if shared:
-            assert last is not None
-            table.blocks[-1] = self.tiers.take()
-            self.tiers.copy(last, table.blocks[-1])
-            self.tiers.release(last)
-        self._extend(holding, start + n)
+            original, blocks[-1] = blocks[-1], self.tiers.take()
+            self.tiers.copy(original, blocks[-1])
+            self.tiers.release(original)
+        self._extend(holding, missing, end)
         return True
 
     def fork(self, parent: Sequence, child: Sequence) -> None:
@@ -310,9 +309,9 @@ class KVManager:
         self._tokens.from_host += len(on_host) * self.block_size
         self._tokens.copied += walk.num_shared
 
-    def _extend(self, holding: Holding, end: int) -> None:
-        """Blocks for its tokens up to `end`, which the open step computes. There is room for it."""
-        for _ in range(holding.table.blocks_missing(end)):
+    def _extend(self, holding: Holding, missing: int, end: int) -> None:
+        """Blocks for its tokens up to `end`, which the open step computes. There is room for them."""
+        for _ in range(missing):
             holding.table.blocks.append(self.tiers.take())
         self._step.compute(holding, end)
 

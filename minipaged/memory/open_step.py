@@ -33,7 +33,8 @@ class OpenStep:
         if not holding.in_step:
             holding.in_step = True
             self._holdings.append(holding)
-        while holding.has_full_block_without_node:
+        block_size = self._tree.block_size
+        while (len(holding.nodes) + 1) * block_size <= end:  # seldom: the sequence fills a block
             parent, tokens = holding.last_node, holding.next_tokens()
             if self._tree.child(parent, tokens) is not None:
                 # Its own block is not the node's, and a held node's ancestors must be held: nothing goes below it yet.

@@ -7,9 +7,11 @@ comes here as a log of operations.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import groupby
 
 import torch
+from minipaged_kernels import reference
 
 from minipaged.config import ModelConfig
 from minipaged.plan import CopyBlock, MemoryOp, Poison, SwapIn, SwapOut
@@ -27,6 +29,7 @@ class KVCache:
         dtype: of K and V; the model's.
         device: where the device blocks lie ("cpu" plays the part of an accelerator on a machine without one).
         num_host_blocks: blocks in ordinary memory for what is swapped out; 0 for none.
+        copy_blocks: the kernel that copies within one memory: a backend's.
 
     Raises:
         ValueError: a size that is not a whole number of at least 1 (host blocks: 0).
@@ -42,6 +45,7 @@ class KVCache:
         dtype: torch.dtype = torch.float32,
         device: str | torch.device = "cpu",
         num_host_blocks: int = 0,
+        copy_blocks: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None] = reference.copy_blocks,
     ) -> None:
         for name, value, least in (
             ("num_blocks", num_blocks, 1),
@@ -59,6 +63,7 @@ class KVCache:
         pinned = num_host_blocks > 0 and self.blocks.is_cuda
         # (num_host_blocks, num_layers, 2, num_kv_heads, block_size, head_dim)
         self.host_blocks = torch.zeros((num_host_blocks, *block_shape), dtype=dtype, pin_memory=pinned)
+        self._copy_blocks = copy_blocks
         self.num_applied = 0
         self.debug = os.environ.get("MINIPAGED_DEBUG") == "1"
         if self.debug:
@@ -88,34 +93,65 @@ class KVCache:
         return self.blocks[:, index]
 
     def apply(self, memory_ops: Iterable[MemoryOp]) -> None:
-        """Executes a log of operations strictly in its order, each as if it had ended before the next began.
+        """Executes a log of operations in its order, as if each had ended before the next began.
+
+        Neighbours of one kind go together: the kernels that copy keep the order of their pairs, and on an accelerator
+        all of it is queued on one stream, so no block is read while it is still being written.
 
         `num_applied` counts those done, from 0 in each call, so that after an error the caller knows how far it got.
 
         Raises:
-            IndexError: an operation names a block that is not there.
+            IndexError: an operation names a block that is not there; it and its neighbours of one kind are not done.
         """
         self.num_applied = 0
-        for op in memory_ops:
-            match op:
-                case CopyBlock(source, destination):
-                    self._device(destination).copy_(self._device(source))
-                case SwapOut(device, host):
-                    self._host(host).copy_(self._device(device))
-                case SwapIn(host, device):
-                    self._device(device).copy_(self._host(host))
-                case Poison(block):
-                    self._device(block).fill_(float("nan"))
-            self.num_applied += 1
+        for kind, group in groupby(memory_ops, type):
+            operations = list(group)
+            if kind is Poison:
+                self.blocks[[self._device(op.block) for op in operations if isinstance(op, Poison)]] = float("nan")
+            else:
+                source, destination = self._pools(operations[0])
+                self._move(source, destination, [self._pair(op) for op in operations])
+            self.num_applied += len(operations)
 
-    # Both look before they index: torch would take -1 for the last block.
+    def _pools(self, op: MemoryOp) -> tuple[torch.Tensor, torch.Tensor]:
+        """Between which of the two tensors an operation copies: from, to."""
+        return (
+            self.host_blocks if isinstance(op, SwapIn) else self.blocks,
+            self.host_blocks if isinstance(op, SwapOut) else self.blocks,
+        )
 
-    def _device(self, block: int) -> torch.Tensor:
+    def _pair(self, op: MemoryOp) -> tuple[int, int]:
+        """Source and destination block of an operation that copies."""
+        match op:
+            case CopyBlock(source, destination):
+                return self._device(source), self._device(destination)
+            case SwapOut(device, host):
+                return self._device(device), self._host(host)
+            case SwapIn(host, device):
+                return self._host(host), self._device(device)
+        raise TypeError(f"KVCache: {op} copies nothing")
+
+    def _move(self, source: torch.Tensor, destination: torch.Tensor, pairs: list[tuple[int, int]]) -> None:
+        """Copies whole blocks, pair by pair."""
+        if source.device == destination.device:
+            self._copy_blocks(source, destination, torch.tensor(pairs, device=source.device))
+            return
+        first = 0  # between two memories, blocks that are neighbours in both go as one piece
+        for end in range(1, len(pairs) + 1):
+            a, b = pairs[first]
+            length = end - first
+            if end == len(pairs) or pairs[end] != (a + length, b + length):
+                destination[b : b + length].copy_(source[a : a + length], non_blocking=True)
+                first = end
+
+    # Both look before anything is indexed: torch would take -1 for the last block.
+
+    def _device(self, block: int) -> int:
         if not 0 <= block < self.num_blocks:
             raise IndexError(f"KVCache: device block {block} is not among the {self.num_blocks} there are")
-        return self.blocks[block]  # (num_layers, 2, num_kv_heads, block_size, head_dim)
+        return block
 
-    def _host(self, block: int) -> torch.Tensor:
+    def _host(self, block: int) -> int:
         if not 0 <= block < self.num_host_blocks:
             raise IndexError(f"KVCache: host block {block} is not among the {self.num_host_blocks} there are")
-        return self.host_blocks[block]  # (num_layers, 2, num_kv_heads, block_size, head_dim)
+        return block

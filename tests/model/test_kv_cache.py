@@ -67,9 +67,36 @@ def test_poison_is_nan_in_one_block() -> None:
 def test_a_block_that_is_not_there_is_named_and_the_count_says_how_far_it_got(op) -> None:
     cache = numbered(3, num_host_blocks=1)
     with pytest.raises(IndexError, match=r"block (3|-1|1) is not among the (3|1)"):
-        cache.apply([CopyBlock(1, 0), op, CopyBlock(2, 1)])
-    assert cache.num_applied == 1
-    assert contents(cache.blocks) == [1, 1, 2]
+        cache.apply([SwapOut(1, 0), SwapIn(0, 0), op, SwapOut(2, 0)])
+    assert 0 < cache.num_applied <= 2, "what goes together is done together or not at all"
+    assert contents(cache.blocks) == [[0, 1, 2], [1, 1, 2]][cache.num_applied - 1]
+
+
+def test_neighbours_go_together_and_the_log_holds() -> None:
+    """Chains within one kind, and runs of neighbours: as if each operation had ended before the next began."""
+    cache = numbered(6, num_host_blocks=6)
+    log = [
+        SwapOut(0, 0), SwapOut(1, 1), SwapOut(2, 3), SwapOut(3, 3),
+        CopyBlock(4, 0), CopyBlock(0, 1), CopyBlock(1, 2), CopyBlock(5, 4),
+        SwapIn(1, 5), SwapIn(3, 5), SwapIn(0, 3),
+    ]  # fmt: skip
+    cache.apply(log)
+    assert contents(cache.blocks) == [4, 4, 4, 0, 5, 3]
+    assert contents(cache.host_blocks) == [0, 1, 102, 3, 104, 105]
+    assert cache.num_applied == len(log)
+
+
+def test_a_step_that_failed_is_made_good_by_the_next() -> None:
+    """What `num_applied` says was not done goes in front of the next log, and the result is that of one log."""
+    log = [SwapOut(0, 0), SwapOut(1, 1), CopyBlock(2, 0), SwapIn(1, 2), SwapIn(0, 1)]
+    whole = numbered(3, num_host_blocks=2)
+    whole.apply(log)
+    for k in range(len(log) + 1):
+        cache = numbered(3, num_host_blocks=2)
+        cache.apply(log[:k])
+        cache.apply(log[k:])
+        assert contents(cache.blocks) == contents(whole.blocks)
+        assert contents(cache.host_blocks) == contents(whole.host_blocks)
 
 
 def test_debug_mode_starts_with_nan(monkeypatch: pytest.MonkeyPatch) -> None:
