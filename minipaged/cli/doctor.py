@@ -17,7 +17,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from minipaged import __version__
-from minipaged.cli.options import add_model_option, settle_threads
+from minipaged.cli.options import add_model_option, num_parameters, settle_threads
 
 if TYPE_CHECKING:
     from minipaged.llm import LLM
@@ -160,14 +160,10 @@ def _check_kernels() -> Iterator[Check]:
     from minipaged.cli.kernel_probe import probe_kernels
 
     for probe in probe_kernels():
-        # What needs another machine is not a fault of this one; all else is.
-        ok = True if probe.runs else None if probe.note.startswith("needs") else False
-        install = f"pip install {probe.missing}" if probe.missing else None
-        yield Check("kernels", probe.backend.name, ok, probe.note, install)
+        yield Check("kernels", probe.name, probe.right, probe.note)
 
 
 def _check_model(model: str) -> Iterator[Check]:
-    from minipaged.cli.kernel_probe import backend_in_use
     from minipaged.llm import LLM
 
     try:
@@ -179,11 +175,12 @@ def _check_model(model: str) -> Iterator[Check]:
         yield Check("model", model, False, f"cannot be loaded: {error}", install)
         return
     settle_threads(llm)
-    yield Check("kernels", "auto", True, f"takes {backend_in_use(llm)}")
-    parameters = sum(weight.numel() for weight in llm.model.parameters()) / 1e6
+    yield Check("kernels", "auto", True, f"takes {llm.backend.name}: {llm.backend.reason}")
     tokenizer = f"{llm.tokenizer.vocab_size} tokens" if llm.tokenizer else "no tokenizer: token ids only"
     context = f"context {llm.model_config.max_positions}"
-    yield Check("model", model, True, f"{parameters:.1f} M parameters, {context}, {tokenizer}")
+    yield Check(
+        "model", model, True, f"{num_parameters(llm.model_config) / 1e6:.1f} M parameters, {context}, {tokenizer}"
+    )
     try:
         yield from _self_test(llm)
     except Exception as error:

@@ -1,89 +1,53 @@
-"""Which kernels run here: each backend is imported, called on a small case, and compared with the reference.
+"""Which kernels run here: each backend is called on a small case and compared with the reference.
 
-Knows the backends by their modules' names and nothing of how they work; one that this version does not have is passed
-over, so a new backend is one more line of `BACKENDS`.
+Knows the backends by name (`minipaged_kernels.backends` says which there are) and nothing of how they work.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from minipaged.llm import LLM
+from typing import Any
 
 TOLERANCE = 2e-5  # float32, against the reference
-
-
-@dataclass(frozen=True, slots=True)
-class Backend:
-    """Where a backend lives and what it runs on."""
-
-    name: str
-    modules: tuple[str, ...]  # of minipaged_kernels; together they have the kernels
-    device: str
-    what: str
-
-
-BACKENDS = (
-    Backend("reference", ("reference",), "cpu", "plain torch, any device"),
-    Backend("cpu", ("cpu",), "cpu", "Numba, every core"),
-    Backend("triton", ("triton_attention", "triton_cache"), "cuda", "Triton, CUDA"),
-)
+_SLOW_SECONDS = 2.0  # a first call that takes longer has compiled something
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What became of a backend: `runs`, or else why not."""
+    """What became of a backend: right, wrong, or (None) not for this machine; and one line about it."""
 
-    backend: Backend
-    runs: bool
+    name: str
+    right: bool | None
     note: str
-    missing: str | None = None  # the package that is not installed
 
 
 def probe_kernels() -> list[Probe]:
-    """Tries every backend of this version. The first call of a compiled one may take seconds."""
-    return [
-        _probe(backend)
-        for backend in BACKENDS
-        if all(importlib.util.find_spec(f"minipaged_kernels.{module}") for module in backend.modules)
-    ]
+    """Tries every backend. The first call of a compiled one may take seconds."""
+    from minipaged_kernels import backends
+
+    return [_probe(name, "cuda" if name == "triton" else "cpu") for name in reversed(backends.NAMES)]
 
 
-def backend_in_use(llm: LLM) -> str:
-    """The name of the backend that an LLM has taken."""
-    module = getattr(llm.engine.runner, "attention", None)
-    path = getattr(module, "__name__", type(module).__name__)
-    return next((b.name for b in BACKENDS if path.rpartition(".")[2] in b.modules), path)
+def _probe(name: str, device: str) -> Probe:
+    from minipaged_kernels import backends
 
-
-def _probe(backend: Backend) -> Probe:
-    import torch
-
-    if backend.device == "cuda" and not torch.cuda.is_available():
-        return Probe(backend, False, "needs a CUDA device")
+    reason = backends.unavailable(name, device)
+    if reason is not None:
+        return Probe(name, None, reason)
     started_seconds = time.perf_counter()
     try:
-        kernels: dict[str, Any] = {}
-        for module in backend.modules:
-            kernels |= vars(import_module(f"minipaged_kernels.{module}"))
-        difference = _difference_from_reference(kernels, backend.device)
-    except ModuleNotFoundError as error:
-        return Probe(backend, False, f"{error.name} is not installed", missing=error.name)
+        difference = difference_from_reference(backends.choose(name, device), device)
     except Exception as error:  # whatever it is: that it does not run here is the news
-        return Probe(backend, False, f"fails: {type(error).__name__}: {error}")
+        return Probe(name, False, f"fails: {type(error).__name__}: {error}")
     if not difference <= TOLERANCE:  # also when it is NaN
-        return Probe(backend, False, f"wrong: {difference:.1e} away from the reference")
+        return Probe(name, False, f"wrong: {difference:.1e} away from the reference")
     seconds = time.perf_counter() - started_seconds
-    compiled = f"; compiled in {seconds:.0f} s" if seconds > 2 else ""
-    return Probe(backend, True, backend.what + compiled)
+    note = f"runs on {device}, {difference:.0e} from the reference" if difference else f"runs on {device}"
+    return Probe(name, True, note + (f"; compiled in {seconds:.0f} s" if seconds > _SLOW_SECONDS else ""))
 
 
-def _difference_from_reference(kernels: dict[str, Any], device: str) -> float:
+def difference_from_reference(kernels: Any, device: str) -> float:
     """Writes K and V of two sequences into scattered blocks, attends, and returns the largest difference."""
     import torch
     from minipaged_kernels import reference
@@ -99,12 +63,12 @@ def _difference_from_reference(kernels: dict[str, Any], device: str) -> float:
     expected_kv = kv_layer.clone()
     slots = torch.tensor([3 * 4, 5 * 4 + 1], device=device)  # (tokens)
     key, value = draw(2, 2, 16), draw(2, 2, 16)  # each (tokens, num_kv_heads, head_dim)
-    kernels["write_kv"](key, value, kv_layer, slots)
+    kernels.write_kv(key, value, kv_layer, slots)
     reference.write_kv(key, value, expected_kv, slots)
 
     query = draw(3, 4, 16)  # (tokens, num_q_heads, head_dim)
     starts = torch.tensor([0, new[0], sum(new)], dtype=torch.int32, device=device)  # (sequences + 1)
     lengths = torch.tensor(contexts, dtype=torch.int32, device=device)  # (sequences)
-    out = kernels["paged_attention"](query, kv_layer, tables, starts, lengths, 0.25)
+    out = kernels.paged_attention(query, kv_layer, tables, starts, lengths, 0.25)
     expected = reference.paged_attention(query, expected_kv, tables, starts, lengths, 0.25)
     return max(float((out - expected).abs().max()), float((kv_layer - expected_kv).abs().max()))

@@ -7,16 +7,17 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from minipaged.config import DTYPES
+from minipaged.config import ATTENTION, DTYPES
 
 if TYPE_CHECKING:
+    from minipaged.config import ModelConfig
     from minipaged.llm import LLM
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _SMALL_MODEL_PARAMETERS = 20_000_000
 _ENGINE_OPTIONS = (
     "num_blocks", "kv_cache_bytes", "host_blocks", "host_cache_bytes", "block_size", "share_prefixes",
-    "max_batch_tokens", "max_sequences", "max_chunk_tokens", "watermark", "device", "dtype",
+    "max_batch_tokens", "max_sequences", "max_chunk_tokens", "watermark", "device", "dtype", "attention",
 )  # fmt: skip
 
 
@@ -45,6 +46,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--max-chunk-tokens", type=int, metavar="N", help="of one answer in a step at most")
     group.add_argument("--watermark", type=float, metavar="SHARE", help="blocks kept free at admission (default 0.01)")
     group.add_argument("--device", help="cpu, cuda or auto (default cpu)")
+    group.add_argument("--attention", choices=ATTENTION, help="the kernels' backend (default auto)")
     group.add_argument("--dtype", choices=DTYPES, help="of weights and cache (default float32)")
 
 
@@ -73,6 +75,13 @@ def settle_threads(llm: LLM) -> None:
     """
     import torch
 
-    parameters = sum(weight.numel() for weight in llm.model.parameters())
-    if "OMP_NUM_THREADS" not in os.environ and parameters < _SMALL_MODEL_PARAMETERS:
+    if "OMP_NUM_THREADS" not in os.environ and num_parameters(llm.model_config) < _SMALL_MODEL_PARAMETERS:
         torch.set_num_threads(1)
+
+
+def num_parameters(config: ModelConfig) -> int:
+    """Weights of the big matrices and embeddings; biases and norms are too few to matter here."""
+    width, heads = config.hidden_size, config.num_heads + 2 * config.num_kv_heads
+    layer = width * config.head_dim * (heads + config.num_heads) + 2 * width * config.intermediate_size
+    embeddings = config.vocab_size * (1 if config.tie_word_embeddings else 2) + config.max_positions
+    return config.num_layers * layer + embeddings * width

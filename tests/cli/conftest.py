@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from minipaged.model.loader import ASSETS
 from tests.tiny_folder import make_tiny_folder
@@ -18,3 +19,9 @@ needs_shipped_model = pytest.mark.skipif(
 def random_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder; its context holds the demo's prompts though nearly every byte is a token."""
     return make_tiny_folder(tmp_path_factory.mktemp("models") / "random", max_positions=4096)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels() -> None:
+    """The first LLM on a machine says that it compiles; that line is not what these tests look at."""
+    pytest.importorskip("minipaged_kernels.cpu").warm_up(torch.float32)
