@@ -12,14 +12,14 @@ A refusal changes nothing: whatever is missing is counted before the first block
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.block_table import BlockTable
 from minipaged.memory.holding import Holding
 from minipaged.memory.open_step import OpenStep
 from minipaged.memory.prefix_tree import PrefixTree, Walk
-from minipaged.memory.stats import MemoryStats, TokenCounts
+from minipaged.memory.stats import MemoryStats
 from minipaged.memory.swap import SwapManager
 from minipaged.memory.tiers import Tiers
 from minipaged.plan import MemoryOp
@@ -81,7 +81,6 @@ class KVManager:
         self.tiers = Tiers(pool, tree, swap, poison_freed=poison_freed)
         self._holdings: dict[int, Holding] = {}  # by sequence id
         self._step = OpenStep(tree, self.tiers)
-        self._tokens = TokenCounts()
         self._block_bytes = block_bytes
 
     # What there is ---------------------------------------------------------------------------------------------------
@@ -138,12 +137,12 @@ class KVManager:
         num_new = min(want, len(tokens) - num_cached)
         num_on_device = sum(node.device is not None for node in walk.path)
         missing = -(-(num_cached + num_new) // self.block_size) - num_on_device
-        if missing + -(-reserve // self.block_size) > self._available_beside(walk):
+        if missing + -(-reserve // self.block_size) > self.tiers.available_beside(walk):
             return None
         holding = Holding(sequence, self.tree.hold_root(key), BlockTable(self.block_size))
         self._holdings[sequence.id] = holding
         self._follow(holding, walk)
-        self._tokens.recomputed += max(0, sequence.peak_computed - num_cached)
+        self.tiers.counts.tokens_recomputed += max(0, sequence.peak_computed - num_cached)
         self._extend(holding, holding.table.blocks_missing(num_cached + num_new), num_cached + num_new)
         num_from_device = num_on_device * self.block_size
         num_from_host = (len(walk.path) - num_on_device) * self.block_size
@@ -164,7 +163,7 @@ class KVManager:
             return 0
         walk = self.tree.walk(holding.last_node, sequence.tokens, start, len(sequence.tokens) - 1)
         on_host = sum(node.device is None for node in walk.path)
-        if on_host + (walk.source is not None) > self._available_beside(walk):
+        if on_host + (walk.source is not None) > self.tiers.available_beside(walk):
             walk = Walk(walk.path[: len(walk.path) - on_host], None, 0)  # what takes no block can always be had
         self._follow(holding, walk)
         return holding.end - start
@@ -243,22 +242,14 @@ class KVManager:
 
     def stats(self) -> MemoryStats:
         """The books in numbers."""
-        moves, tokens = self.tiers.moves, self._tokens
+        counts = self.tiers.counts
         return MemoryStats(
+            **asdict(counts),
             free_blocks=self.pool.num_free,
             evictable_blocks=self.pool.num_evictable,
             held_blocks=self.pool.num_held,
             host_blocks=self.swap.num_used if self.swap else 0,
-            tokens_from_device=tokens.from_device,
-            tokens_from_host=tokens.from_host,
-            tokens_copied=tokens.copied,
-            tokens_recomputed=tokens.recomputed,
-            copies=moves.copies,
-            swaps_out=moves.swaps_out,
-            swaps_in=moves.swaps_in,
-            evictions=moves.evictions,
-            drops=moves.drops,
-            bytes_moved=(moves.copies + moves.swaps_out + moves.swaps_in) * self._block_bytes,
+            bytes_moved=(counts.copies + counts.swaps_out + counts.swaps_in) * self._block_bytes,
         )
 
     def check(self) -> None:
@@ -284,30 +275,11 @@ class KVManager:
     def _root_key(self, request: Request) -> Hashable:
         return ("salt", request.cache_salt) if self.share_prefixes else ("request", request.id)
 
-    def _available_beside(self, walk: Walk) -> int:
-        """Blocks that can be had once the walk's own are held: those that nobody held can then not be evicted."""
-        revived = sum(node.device is not None and self.pool.count(node.device) == 0 for node in walk.path)
-        return self.pool.num_available - revived
-
     def _follow(self, holding: Holding, walk: Walk) -> None:
         """Take what the walk found into the table. There is room for it."""
-        on_device = [node for node in walk.path if node.device is not None]
-        on_host = walk.path[len(on_device) :]  # a node on the device has its parent on the device
-        for node in on_device:
-            assert node.device is not None
-            self.pool.hold(node.device)
-            holding.table.blocks.append(node.device)
-        # Held and pinned before the first block is taken: what is about to be read must not be evicted on the way.
-        source_on_host = [walk.source] if walk.source is not None and walk.source.device is None else []
-        self.tiers.pin(on_host + source_on_host)
-        holding.table.blocks.extend(self.tiers.swap_in(node) for node in on_host)
-        if walk.source is not None:
-            holding.table.blocks.append(self.tiers.private_copy(walk.source))
+        holding.table.blocks.extend(self.tiers.bring(walk))
         holding.nodes.extend(walk.path)
         holding.end += len(walk.path) * self.block_size + walk.num_shared
-        self._tokens.from_device += len(on_device) * self.block_size
-        self._tokens.from_host += len(on_host) * self.block_size
-        self._tokens.copied += walk.num_shared
 
     def _extend(self, holding: Holding, missing: int, end: int) -> None:
         """Blocks for its tokens up to `end`, which the open step computes. There is room for them."""

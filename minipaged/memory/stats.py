@@ -39,19 +39,13 @@ class MemoryStats:
 
 
 @dataclass(slots=True)
-class TokenCounts:
-    """Where sequences' tokens came from so far."""
+class Counts:
+    """What `MemoryStats` says since the beginning, as it grows. The names are explained there."""
 
-    from_device: int = 0
-    from_host: int = 0
-    copied: int = 0
-    recomputed: int = 0
-
-
-@dataclass(slots=True)
-class BlockMoves:
-    """What has been moved or lost so far, in blocks."""
-
+    tokens_from_device: int = 0
+    tokens_from_host: int = 0
+    tokens_copied: int = 0
+    tokens_recomputed: int = 0
     copies: int = 0
     swaps_out: int = 0
     swaps_in: int = 0

@@ -21,8 +21,8 @@ Operations are logged in the order in which they were decided, and hold as if ea
 from __future__ import annotations
 
 from minipaged.memory.block_pool import BlockPool
-from minipaged.memory.prefix_tree import Node, PrefixTree
-from minipaged.memory.stats import BlockMoves
+from minipaged.memory.prefix_tree import Node, PrefixTree, Walk
+from minipaged.memory.stats import Counts
 from minipaged.memory.swap import SwapManager
 from minipaged.plan import CopyBlock, MemoryOp, Poison, SwapIn, SwapOut
 
@@ -41,7 +41,7 @@ class Tiers:
         self.pool = pool
         self.tree = tree
         self.swap = swap
-        self.moves = BlockMoves()
+        self.counts = Counts()
         self.operations: list[MemoryOp] = []
         self._poison_freed = poison_freed
         self._on_device: dict[int, Node] = {}  # device block -> the node that it holds
@@ -77,41 +77,41 @@ class Tiers:
             assert self.swap is not None
             self.swap.mark_clean(node.host)
 
-    def pin(self, nodes: list[Node]) -> None:
-        """The host copies of these nodes are about to be read: evictions on the way do not drop them."""
-        for node in nodes:
+    def available_beside(self, walk: Walk) -> int:
+        """Blocks that can be had once the walk's own are held: those that nobody held can then not be evicted."""
+        revived = sum(node.device is not None and self.pool.count(node.device) == 0 for node in walk.path)
+        return self.pool.num_available - revived
+
+    def bring(self, walk: Walk) -> list[int]:
+        """Blocks for the caller with the content that a walk has found; there is room for it.
+
+        What is on the device is held, what is on the host is swapped in, and the source is copied into a block to be
+        written on, without being held itself.
+        """
+        on_device = [node for node in walk.path if node.device is not None]
+        on_host = walk.path[len(on_device) :]  # a node on the device has its parent on the device
+        source = walk.source
+        blocks: list[int] = []
+        # Held and pinned before the first block is taken: what is about to be read must not be evicted on the way.
+        for node in on_device:
+            assert node.device is not None
+            self.pool.hold(node.device)
+            blocks.append(node.device)
+        for node in (*on_host, *([source] if source is not None and source.device is None else [])):
             assert self.swap is not None and node.host is not None
             self.swap.pin(node.host)
-
-    def swap_in(self, node: Node) -> int:
-        """Bring a pinned node back to the device, into a block for the caller. Its host copy stays, clean."""
-        assert node.host is not None
-        block = self.take()
-        self.operations.append(SwapIn(node.host, block))
-        self.moves.swaps_in += 1
-        self.place(node, block)
-        return block
-
-    def private_copy(self, source: Node) -> int:
-        """A block for the caller with the node's content, to be written on. The node itself is not held.
-
-        On the host only, it is pinned.
-        """
-        before = source.device
-        block = self.take()
-        if source.device is not None:
-            self.copy(source.device, block)
-        elif block != before:  # else it was evicted just now, and its content already lies where it is wanted
-            assert self.swap is not None and source.host is not None
-            self.operations.append(SwapIn(source.host, block))
-            self.moves.swaps_in += 1
-            self.swap.mark_sole(source.host)
-        return block
+        blocks.extend(self._swap_in(node) for node in on_host)
+        if source is not None:
+            blocks.append(self._private_copy(source))
+        self.counts.tokens_from_device += len(on_device) * self.tree.block_size
+        self.counts.tokens_from_host += len(on_host) * self.tree.block_size
+        self.counts.tokens_copied += walk.num_shared
+        return blocks
 
     def copy(self, source: int, destination: int) -> None:
         """Copy a device block."""
         self.operations.append(CopyBlock(source, destination))
-        self.moves.copies += 1
+        self.counts.copies += 1
 
     def forget(self, top: Node) -> None:
         """Take a node and all below it out of the tree. Device blocks that nobody holds are free then."""
@@ -129,21 +129,43 @@ class Tiers:
             if node.parent is not None:
                 self.tree.remove(node)
 
+    def _swap_in(self, node: Node) -> int:
+        """Bring a pinned node back to the device. Its host copy stays, clean."""
+        assert node.host is not None
+        block = self.take()
+        self.operations.append(SwapIn(node.host, block))
+        self.counts.swaps_in += 1
+        self.place(node, block)
+        return block
+
+    def _private_copy(self, source: Node) -> int:
+        """A block with the node's content, to be written on. On the host only, the node is pinned."""
+        before = source.device
+        block = self.take()
+        if source.device is not None:
+            self.copy(source.device, block)
+        elif block != before:  # else it was evicted just now, and its content already lies where it is wanted
+            assert self.swap is not None and source.host is not None
+            self.operations.append(SwapIn(source.host, block))
+            self.counts.swaps_in += 1
+            self.swap.mark_sole(source.host)
+        return block
+
     def _evicted(self, node: Node, block: int) -> None:
         """The node's block goes to somebody else; see to the content."""
         node.device = None
-        self.moves.evictions += 1
+        self.counts.evictions += 1
         if node.host is not None:
             assert self.swap is not None
             self.swap.mark_sole(node.host)  # a clean copy is never written twice; the eviction counts as its use
             return
         host = self._take_host_block()
         if host is None:
-            self.moves.drops += 1
+            self.counts.drops += 1
             self.forget(node)
             return
         self.operations.append(SwapOut(block, host))
-        self.moves.swaps_out += 1
+        self.counts.swaps_out += 1
         node.host = host
         self._on_host[host] = node
 
@@ -159,7 +181,7 @@ class Tiers:
             if node.device is not None:
                 self._lose_host_copy(node)
             else:  # the order is children first, so this is a leaf
-                self.moves.drops += 1
+                self.counts.drops += 1
                 self.forget(node)
         return self.swap.take()
 
