@@ -7,7 +7,7 @@ import torch
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
-    # Another test's import (transformers does it) may have come first. Then Triton is imported anew, all but its C part.
+    # Another test (transformers does it) may have imported Triton: then it is imported anew, all but its C part.
     if "triton" in sys.modules:
         for name in list(sys.modules):
             if name.split(".")[0] == "triton" and not name.startswith("triton._C"):

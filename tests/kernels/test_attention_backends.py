@@ -12,21 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from minipaged_kernels import reference
 
-from .backends import (
-    BACKENDS,
+from minipaged.cli.kernel_problems import (
     BLOCK_SIZES,
     DTYPES,
     HEAD_DIMS,
     HEADS,
     MIXES,
-    SHORT_MIXES,
     TOLERANCE,
     Problem,
-    load,
     make,
-    no_triton,
     pairwise_cover,
 )
+
+from .backends import BACKENDS, SHORT_MIXES, load, no_triton, solve
 
 
 @pytest.fixture(params=BACKENDS)
@@ -53,20 +51,20 @@ def test_34_35_36_against_the_oracle_among_nan(backend: SimpleNamespace, heads: 
     for number, case in enumerate(pairwise_cover(mixes_for(backend))):
         if case[0] == heads:
             problem = make(*case, seed=number)
-            assert problem.error(problem.solve(backend)) < TOLERANCE[case[-1]], case
+            assert problem.error(solve(problem, backend)) < TOLERANCE[case[-1]], case
 
 
 @pytest.mark.parametrize("mix,dtype", list(zip(MIXES, DTYPES * 2, strict=True)))
 def test_35_ragged_mixes(backend: SimpleNamespace, mix: tuple, dtype: torch.dtype) -> None:
     problem = make((3, 1), 32, 16, mix, dtype)
-    assert problem.error(problem.solve(backend)) < TOLERANCE[dtype]
+    assert problem.error(solve(problem, backend)) < TOLERANCE[dtype]
 
 
 def test_35_context_a_multiple_of_the_block_and_one_off(backend: SimpleNamespace) -> None:
     for block_size in (1, 5, 16):
         edges = tuple((new, 64 + off) for off in (-1, 0, 1) for new in (1, 2))
         problem = make((2, 2), 32, block_size, edges, torch.float32)
-        assert problem.error(problem.solve(backend)) < TOLERANCE[torch.float32]
+        assert problem.error(solve(problem, backend)) < TOLERANCE[torch.float32]
 
 
 def test_37_offsets_beyond_two_to_the_31(backend: SimpleNamespace) -> None:
@@ -157,21 +155,21 @@ def test_contexts_split_over_programs(splits: int) -> None:
     backend.paged_attention = lambda *arguments: whole(*arguments, splits=splits)
     for dtype, heads in ((torch.float32, (2, 1)), (torch.bfloat16, (17, 1))):
         problem = make(heads, 80, 8, ((1, 200), (1, 3), (4, 90)), dtype)
-        assert problem.error(problem.solve(backend)) < TOLERANCE[dtype]
+        assert problem.error(solve(problem, backend)) < TOLERANCE[dtype]
 
 
 def test_nothing_to_do(backend: SimpleNamespace) -> None:
     problem = make((2, 2), 32, 8, ((0, 9), (1, 9), (0, 1)), torch.float32)  # padding sequences, as in a CUDA graph
-    assert problem.error(problem.solve(backend)) < TOLERANCE[torch.float32]
+    assert problem.error(solve(problem, backend)) < TOLERANCE[torch.float32]
     empty = make((2, 2), 32, 8, ((0, 9),), torch.float32)
-    assert empty.solve(backend).shape == (0, 2, 32)
+    assert solve(empty, backend).shape == (0, 2, 32)
     backend.copy_blocks(empty.kv_layer, empty.kv_layer, torch.empty(0, 2, dtype=torch.int64))
 
 
 def test_refusals(backend: SimpleNamespace) -> None:
     problem = make((3, 2), 32, 8, ((1, 9),), torch.float32)
     with pytest.raises(ValueError, match="3 query heads are not a multiple of 2 KV heads"):
-        problem.solve(backend)
+        solve(problem, backend)
 
 
 # -- the CPU path's own promises ---------------------------------------------------------------------------------------
@@ -180,11 +178,11 @@ def test_refusals(backend: SimpleNamespace) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("heads,head_dim", [((6, 6), 64), ((12, 4), 64), ((34, 2), 80), ((2, 1), 120)], ids=str)
 def test_a_rows_bits_are_its_own(heads: tuple[int, int], head_dim: int, dtype: torch.dtype) -> None:
-    """Prefilled at once, in chunks, token by token; alone or among others; on one thread or all; anywhere in the pool."""
+    """Prefilled at once, in chunks, by tokens; alone or among others; on one thread or all; anywhere in the pool."""
     backend = load("cpu")
     length = 530  # three tiles of keys, the last of them not full
     together = make(heads, head_dim, 16, ((40, 40), (length, length), (1, 333)), dtype, seed=3)
-    expected = together.solve(backend)[40 : 40 + length]
+    expected = solve(together, backend)[40 : 40 + length]
     mine = together.query[40 : 40 + length]
 
     def rows(start: int, new: int, problem: Problem = together, sequence: int = 1) -> torch.Tensor:
@@ -219,10 +217,10 @@ def test_one_long_context_is_split_without_a_trace() -> None:
     backend = load("cpu")
     problem = make((1, 1), 64, 16, ((1, 2000),), torch.float32)
     threads = torch.get_num_threads()
-    split = problem.solve(backend)
+    split = solve(problem, backend)
     torch.set_num_threads(1)
     try:
-        assert torch.equal(problem.solve(backend), split)
+        assert torch.equal(solve(problem, backend), split)
     finally:
         torch.set_num_threads(threads)
 
@@ -230,14 +228,14 @@ def test_one_long_context_is_split_without_a_trace() -> None:
 def test_cpu_reads_a_narrow_cache_for_a_wide_query() -> None:
     problem = make((4, 2), 64, 16, ((3, 50), (1, 20)), torch.bfloat16)
     problem.query = torch.randn(problem.query.shape)
-    assert problem.error(problem.solve(load("cpu"))) < TOLERANCE[torch.float32]
+    assert problem.error(solve(problem, load("cpu"))) < TOLERANCE[torch.float32]
 
 
 def test_cpu_says_what_it_cannot_read() -> None:
     problem = make((2, 2), 32, 8, ((1, 9),), torch.float32)
     problem.query = problem.query.double()
     with pytest.raises(ValueError, match=r"query is torch.float64; it must be float32, bfloat16 or float16"):
-        problem.solve(load("cpu"))
+        solve(problem, load("cpu"))
 
 
 def test_warm_up_leaves_the_cache_warm() -> None:
