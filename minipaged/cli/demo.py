@@ -205,7 +205,7 @@ def _print_served(console: Console, meter: StepMeter, served: list[_Served]) -> 
     for one in shown:
         cut_off = len(one.token_ids) == one.task.params.max_tokens
         # It may begin by ending the question with the full stop that was left off.
-        answer = one.text.lstrip("。.\n ").rstrip() + (" …" if cut_off else "")
+        answer = one.text.lstrip("。.\n ").rstrip("\ufffd \n") + (" …" if cut_off else "")
         console.print()
         console.print(Text(one.task.title, "bold cyan"))
         for line in wrap(answer, min(console.width, WIDEST_TEXT_CELLS) - 2):

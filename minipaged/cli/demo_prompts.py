@@ -73,7 +73,7 @@ _LESSON_ZH = """\
 我们看见物体，多半是因为它们把光反射进了眼睛。
 """
 _LESSON_QUESTIONS_EN = ("Please explain what the moon is.", "Tell me about rainbows.", "What are comets?")
-_LESSON_QUESTIONS_ZH = ("请解释什么是月亮", "给我讲讲彗星。")
+_LESSON_QUESTIONS_ZH = ("给我讲讲月亮。", "给我讲讲彗星。")
 
 DEMO_PROMPTS: tuple[DemoPrompt, ...] = (
     *(DemoPrompt(question, question) for question in _QUESTIONS),
@@ -92,5 +92,5 @@ SHOWN_TITLES = (
     "请解释什么是量子纠缠",
     "请解释什么是黑洞",
     "Tell me a story about a brave fox named Mila.",
-    "请解释什么是月亮",
+    "给我讲讲月亮。",
 )
