@@ -75,10 +75,11 @@ def run(args: argparse.Namespace) -> int:
     console = Console(stderr=args.json, highlight=False, quiet=args.json and not sys.stderr.isatty())
 
     def new_llm() -> LLM:
-        return LLM(args.model, num_blocks=args.num_blocks, block_size=BLOCK_SIZE)
+        llm = LLM(args.model, num_blocks=args.num_blocks, block_size=BLOCK_SIZE)
+        settle_threads(llm)
+        return llm
 
     llm = new_llm()
-    settle_threads(llm)
     tasks = _tasks(llm, args.max_tokens, args.requests, args.seed, console)
     _print_opening(console, llm, tasks)
     meter, served = _serve(console, llm, tasks)

@@ -75,8 +75,13 @@ def settle_threads(llm: LLM) -> None:
     """
     import torch
 
-    if "OMP_NUM_THREADS" not in os.environ and num_parameters(llm.model_config) < _SMALL_MODEL_PARAMETERS:
-        torch.set_num_threads(1)
+    if "OMP_NUM_THREADS" in os.environ or num_parameters(llm.model_config) >= _SMALL_MODEL_PARAMETERS:
+        return
+    if llm.backend.name == "cpu":
+        import numba
+
+        numba.set_num_threads(1)
+    torch.set_num_threads(1)  # last: when Numba starts its threads, it sets torch's number, too
 
 
 def num_parameters(config: ModelConfig) -> int:
