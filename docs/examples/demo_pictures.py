@@ -1,13 +1,14 @@
 """Makes docs/assets/demo.svg and docs/assets/scoreboard.svg from a run of the real `minipaged demo`.
 
-    python docs/examples/demo_pictures.py [--step N]
+    python docs/examples/demo_pictures.py
 
-The first is the demo's own moving picture at one step; the second is what it prints at its end.
+The first is the demo's own moving picture at one step, chosen so that some run, some wait, and some have given their
+blocks up; the second is what it prints at its end.
 """
 
 from __future__ import annotations
 
-import argparse
+import html
 import io
 import re
 from pathlib import Path
@@ -17,11 +18,13 @@ import rich.console
 import rich.live
 import rich.progress
 import rich.status
+from rich.cells import cell_len
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 ASSETS = Path(__file__).parents[1] / "assets"
 WIDTH, HEIGHT = 100, 26
+CELL_WIDTH = 12.2  # of rich's SVG, in its units
 # Colours that can be read on a white page and on a black one.
 THEME = TerminalTheme(
     (16, 24, 32),
@@ -45,40 +48,46 @@ def save(console: Console, title: str, path: Path) -> None:
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.S)
     svg = svg.replace("Fira Code", "ui-monospace, Menlo, Consolas, DejaVu Sans Mono, Noto Sans Mono CJK SC")
     svg = re.sub(r"terminal-\d+", f"terminal-{path.stem}", svg)
+    svg = re.sub(r'textLength="[\d.]+"([^>]*)>([^<]*)<', _as_wide_as_its_cells, svg)
     path.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n", encoding="utf-8")
     print(f"wrote {path}")
 
 
+def _as_wide_as_its_cells(text: re.Match[str]) -> str:
+    """rich allows each character one cell; a Chinese one takes two."""
+    return f'textLength="{CELL_WIDTH * cell_len(html.unescape(text[2])):.1f}"{text[1]}>{text[2]}<'
+
+
 def main() -> None:
     """Runs the demo and saves the two pictures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--step", type=int, default=90, help="the step of the first picture (default 90)")
-    step = parser.parse_args().step
-
     # The demo makes its own console; rich's modules, imported above, keep the real class.
     rich.console.Console = lambda **options: new_console()  # type: ignore[assignment,misc]
     from minipaged import cli
     from minipaged.cli import demo_view, scoreboard
 
-    picture, board = new_console(record=True), new_console(record=True)
+    pictures: list[Any] = []
+    board = new_console(record=True)
 
     class View(demo_view.DemoView):
-        """Draws at the wanted step only."""
+        """Draws only at a step that shows more than those before."""
+
+        best = 0
 
         def __call__(self, record: Any) -> None:
-            self._drawn_seconds = 0.0 if record.step == step else float("inf")
+            self._drawn_seconds = float("inf")
             super().__call__(record)
-
-        def _picture(self, record: Any) -> Any:
-            drawn = super()._picture(record)
-            picture.print(drawn)
-            return drawn
+            states = [row.state for row in self._rows.values()]
+            if states.count("preempted") >= 2 and len(states) <= HEIGHT - 6 and states.count("running") > self.best:
+                self.best = states.count("running")
+                pictures.append(self._picture(record))
 
     demo_view.DemoView = View  # type: ignore[misc]
     print_scoreboard = scoreboard.print_scoreboard
     scoreboard.print_scoreboard = lambda console, *args: print_scoreboard(board, *args)
     status = cli.main(["demo"])
     assert status == 0, "the demo failed"
+    picture = new_console(record=True)
+    picture.print(pictures[-1])
     save(picture, "minipaged demo", ASSETS / "demo.svg")
     save(board, "minipaged demo", ASSETS / "scoreboard.svg")
 
