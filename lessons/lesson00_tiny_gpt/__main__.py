@@ -22,10 +22,16 @@ from lessons.lesson00_tiny_gpt.training import TrainingPlan, train
 
 ASSETS = Path(__file__).parents[2] / "minipaged" / "model" / "assets" / "tiny-gpt"
 FULL_TEXT_TOKENS = 8_000_000
-# The second course: shorter, gentler, and with questions that are put freely. The first teaches what is known about the
-# subjects; this one teaches to look for the subject's name in a question, however it is asked.
-SECOND_COURSE = {"steps": 1500, "peak_learning_rate": 2e-3, "warmup_steps": 100}
 SMALL_TEXT_TOKENS = 100_000
+
+
+def second_course(first: TrainingPlan) -> TrainingPlan:
+    """Returns the plan of the second course: shorter and gentler, for a text with questions that are put freely.
+
+    The first course teaches what is known about the subjects; this one teaches to look for the subject's name in a
+    question, however it is asked.
+    """
+    return replace(first, seed=first.seed + 1, steps=1500, peak_learning_rate=2e-3, warmup_steps=100)
 
 
 def make(plan: TrainingPlan, text_tokens: int, out: Path, checkpoints: Path | None, second: bool) -> list[float]:
@@ -51,8 +57,7 @@ def make(plan: TrainingPlan, text_tokens: int, out: Path, checkpoints: Path | No
     model, losses = train(plan, stream, checkpoint_folder=folder(1), log=log)
     if second:
         stream = make_token_stream(10 * plan.seed + 3, tokenizer, text_tokens, freely=True)
-        second_plan = replace(plan, seed=plan.seed + 1, **SECOND_COURSE)
-        model, more_losses = train(second_plan, stream, model=model, checkpoint_folder=folder(2), log=log)
+        model, more_losses = train(second_course(plan), stream, model=model, checkpoint_folder=folder(2), log=log)
         losses += more_losses
     save_model_folder(model, tokenizer, out)
     log(f"saved {out}")
