@@ -51,7 +51,7 @@ class KernelResult:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--heads, --kv-heads, --head-dim, --dtype, --contexts, --sequences, --backend, --full, --json."""
+    """--heads, --kv-heads, --head-dim, --dtype, --contexts, --sequences, --backend, --one-thread, --full, --json."""
     parser.add_argument("--heads", type=int, default=12, help="query heads (12, as in a GPT-2 of 124 M)")
     parser.add_argument("--kv-heads", type=int, help="KV heads (as many as query heads)")
     parser.add_argument("--head-dim", type=int, default=64)
@@ -59,6 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--contexts", type=int, nargs="+", default=[64, 256, 1024, 4096], help="tokens")
     parser.add_argument("--sequences", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--backend", choices=backends.NAMES, nargs="+", help="all that run here")
+    parser.add_argument(
+        "--one-thread", action="store_true", help="one thread and its own CPU time: for a machine that others use too"
+    )
     parser.add_argument("--full", action="store_true", help="compare with the oracle instead, on every shape")
     parser.add_argument("--json", action="store_true", help="print the figures only")
 
@@ -78,15 +81,23 @@ def run(args: argparse.Namespace) -> int:
     kv_heads = args.kv_heads or args.heads
     if min(args.heads, kv_heads, args.head_dim, *args.contexts, *args.sequences) < 1 or args.heads % kv_heads:
         raise ValueError("bench kernels: sizes must be positive, and --heads a multiple of --kv-heads")
-    copied = copy_bandwidth(device)
+    clock = time.perf_counter
+    if args.one_thread:
+        clock = time.thread_time
+        torch.set_num_threads(1)
+        if any(backend.name == "cpu" for backend in chosen):
+            import numba
+
+            numba.set_num_threads(1)
+    copied = copy_bandwidth(device, clock)
     results: list[KernelResult] = []
     for dtype in args.dtype:
         for context, sequences in itertools.product(args.contexts, args.sequences):
             shape = (args.heads, kv_heads, args.head_dim)
-            results += measure(chosen, device, dtype, shape, sequences, context, 1, copied)
+            results += measure(chosen, device, dtype, shape, sequences, context, 1, copied, clock)
         for context in args.contexts:
             shape = (args.heads, kv_heads, args.head_dim)
-            results += measure(chosen, device, dtype, shape, max(1, 1024 // context), context, context, copied)
+            results += measure(chosen, device, dtype, shape, max(1, 1024 // context), context, context, copied, clock)
     if args.json:
         print(json.dumps({"copy_gigabytes_per_second": copied / 1e9, "results": [asdict(r) for r in results]}))
         return 0
@@ -94,26 +105,26 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def copy_bandwidth(device: str) -> float:
+def copy_bandwidth(device: str, clock: Callable[[], float] = time.perf_counter) -> float:
     """Bytes read and bytes written per second by a large copy."""
     source = torch.ones(COPY_BYTES, dtype=torch.uint8, device=device)
     destination = torch.empty_like(source)
-    return 2 * COPY_BYTES / seconds(lambda: destination.copy_(source), device)
+    return 2 * COPY_BYTES / seconds(lambda: destination.copy_(source), device, clock)
 
 
-def seconds(call: Callable[[], Any], device: str) -> float:
-    """Median of at least five calls and a third of a second, after one that warms up."""
+def seconds(call: Callable[[], Any], device: str, clock: Callable[[], float]) -> float:
+    """Median of at least three calls and a fifth of a second, after one that warms up."""
 
     def once() -> float:
-        began = time.perf_counter()
+        began = clock()
         call()
         if device == "cuda":
             torch.cuda.synchronize()
-        return time.perf_counter() - began
+        return clock() - began
 
     once()
     times: list[float] = []
-    while len(times) < 5 or sum(times) < 0.3:
+    while len(times) < 3 or sum(times) < 0.2:
         times.append(once())
     return statistics.median(times)
 
@@ -127,6 +138,7 @@ def measure(
     context: int,
     new: int,
     copied: float,
+    clock: Callable[[], float],
 ) -> list[KernelResult]:
     """Each backend on `sequences` equal sequences, of whose context the last `new` tokens are this step's."""
     heads, kv_heads, head_dim = shape
@@ -134,7 +146,9 @@ def measure(
     itemsize = _DTYPES[dtype].itemsize
     layer_bytes = sequences * blocks * 2 * kv_heads * BLOCK_SIZE * head_dim * itemsize
     layers = max(1, min(12, POOL_BYTES // layer_bytes))
-    pool = torch.randn(sequences * blocks, layers, 2, kv_heads, BLOCK_SIZE, head_dim, device=device).to(_DTYPES[dtype])
+    pool = torch.full(
+        (sequences * blocks, layers, 2, kv_heads, BLOCK_SIZE, head_dim), 0.5, dtype=_DTYPES[dtype], device=device
+    )
     tables = torch.randperm(sequences * blocks, device=device).to(torch.int32).view(sequences, blocks)
     query = torch.randn(sequences * new, heads, head_dim, device=device).to(_DTYPES[dtype])
     starts = torch.arange(0, sequences * new + 1, new, dtype=torch.int32, device=device)
@@ -150,7 +164,7 @@ def measure(
     def every_layer(call: Callable[[int], Any]) -> Callable[[], Any]:
         return lambda: [call(layer) for layer in range(layers)]
 
-    sdpa = seconds(every_layer(gather_and_sdpa), device) / layers
+    sdpa = seconds(every_layer(gather_and_sdpa), device, clock) / layers
     read = sequences * context * 2 * kv_heads * head_dim * itemsize + 2 * query.numel() * itemsize
     flops = 4 * sequences * heads * head_dim * sum(context - new + j + 1 for j in range(new))
     results = []
@@ -161,7 +175,7 @@ def measure(
         def attend(layer: int, backend: backends.Backend = backend) -> None:
             backend.paged_attention(query, pool[:, layer], tables, starts, contexts, head_dim**-0.5)
 
-        took = seconds(every_layer(attend), device) / layers
+        took = seconds(every_layer(attend), device, clock) / layers
         kind = "decode" if new == 1 else "prefill"
         rates = (read / took / 1e9, read / took / copied, flops / took / 1e9)
         results.append(KernelResult(backend.name, dtype, kind, sequences, context, took * 1e3, *rates, sdpa * 1e3))
