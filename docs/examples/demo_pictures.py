@@ -77,7 +77,8 @@ def main() -> None:
             self._drawn_seconds = float("inf")
             super().__call__(record)
             states = [row.state for row in self._rows.values()]
-            if states.count("preempted") >= 2 and len(states) <= HEIGHT - 6 and states.count("running") > self.best:
+            telling = states.count("preempted") >= 2 and record.held_slots > 0.9 * record.total_slots
+            if telling and len(states) <= HEIGHT - 6 and states.count("running") > self.best:
                 self.best = states.count("running")
                 pictures.append(self._picture(record))
 
