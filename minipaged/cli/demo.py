@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_model_option(parser)
     parser.add_argument("--num-blocks", type=int, default=64, metavar="N", help="blocks in the KV pool (default 64)")
-    parser.add_argument("--max-tokens", type=int, default=128, metavar="N", help="tokens of an answer (default 128)")
+    parser.add_argument("--max-tokens", type=int, default=176, metavar="N", help="tokens of an answer (default 176)")
     parser.add_argument("--requests", type=int, metavar="N", help="take only the first N prompts")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="another seed, another order of arrival")
     parser.add_argument("--json", action="store_true", help="print the figures only, as one JSON object")
@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
         if (value := getattr(args, name)) is not None and value < 1:
             raise ValueError(f"demo: --{name.replace('_', '-')} is {value}; it must be at least 1")
 
+    import torch
     from rich.console import Console
 
     from minipaged.cli.agreement import Agreement
@@ -87,7 +88,14 @@ def run(args: argparse.Namespace) -> int:
 
     scores, agreements = _measure(console, new_llm, tasks)
     agreements.append(Agreement.of(scores[0].oracle, [one.token_ids for one in served]))
-    print_scoreboard(console, scores, agreements, args.num_blocks * BLOCK_SIZE, BLOCK_SIZE)
+    print_scoreboard(
+        console,
+        scores,
+        agreements,
+        total_slots=args.num_blocks * BLOCK_SIZE,
+        block_size=BLOCK_SIZE,
+        num_threads=torch.get_num_threads(),
+    )
     console.print(f"[dim]The whole demo took {time.perf_counter() - started_seconds:.0f} s.[/]")
     if args.json:
         print(json.dumps(_figures(llm, tasks, meter, scores, agreements), ensure_ascii=False, indent=2))

@@ -26,27 +26,22 @@ class DemoPrompt:
 _QUESTIONS = (
     "请解释什么是量子纠缠",
     "请解释什么是黑洞",
-    "彩虹是什么？",
-    "给我讲讲蜜蜂。",
-    "你能介绍一下光合作用吗？",
     "我想了解虚拟内存。",
-    "请写一首关于春天的诗，模仿李白的风格",
-    "讲一个关于勇敢的狐狸阿福的故事",
-    "讲一个关于水獭小雨的故事",
-    "What is quantum entanglement?",
+    "请写一首关于春天的诗，模仿李白的风格。",
+    "请写一首关于秋天的诗，模仿杜甫的风格。",
+    "讲一个关于勇敢的狐狸阿福的故事。",
     "Please explain what black holes are.",
     "Tell me about the brain.",
-    "Explain gravity to a child.",
     "Can you explain tides?",
-    "I want to learn about chess.",
+    "Write a poem about spring in the style of Li Bai.",
     "Write a poem about autumn in the style of Du Fu.",
     "Tell me a story about a brave fox named Mila.",
-    "Tell me a story about a hedgehog named Otto.",
 )
 
-# Lessons so far: the system prompt and some turns. Several students ask something of their own at the end of each.
+# Dialogues. All of a language begin with its system prompt; some students ask at once, some at the end of a lesson.
+_SYSTEM_EN = "System: You are a patient teacher. Answer in a few short sentences.\n"
+_SYSTEM_ZH = "系统：你是一位耐心的老师，请用几句简短的话回答。\n"
 _LESSON_EN = """\
-System: You are a patient teacher. Answer in a few short sentences.
 User: What is the sun?
 Assistant: The sun is the star at the center of our solar system. The sun is a giant ball of hot, glowing gas called \
 plasma. Deep in the solar core, hydrogen fuses into helium and releases enormous energy. The visible surface of the \
@@ -61,7 +56,6 @@ faster than light does in empty space. Light takes about eight minutes to travel
 most objects because they reflect light into our eyes.
 """
 _LESSON_ZH = """\
-系统：你是一位耐心的老师，请用几句简短的话回答。
 用户：什么是太阳？
 助手：太阳是位于太阳系中心的一颗恒星。太阳是一个又大又热、会发光的气体球。在太阳的核心，氢聚变成氦，放出巨大的能量。\
 太阳表面的温度大约有五千五百摄氏度。
@@ -72,25 +66,33 @@ _LESSON_ZH = """\
 助手：光是一种能量，以波的形式传播，让我们看见世界。宇宙中没有什么比真空中的光跑得更快。太阳发出的光大约要八分钟才能到达地球。\
 我们看见物体，多半是因为它们把光反射进了眼睛。
 """
-_LESSON_QUESTIONS_EN = ("Please explain what the moon is.", "Tell me about rainbows.", "What are comets?")
-_LESSON_QUESTIONS_ZH = ("给我讲讲月亮。", "给我讲讲彗星。")
+
+
+def _dialogue_en(lesson: str, question: str) -> DemoPrompt:
+    # No space behind "Assistant:": it belongs to the answer's first word.
+    return DemoPrompt(f"{_SYSTEM_EN}{lesson}User: {question}\nAssistant:", question, one_line=True)
+
+
+def _dialogue_zh(lesson: str, question: str) -> DemoPrompt:
+    return DemoPrompt(f"{_SYSTEM_ZH}{lesson}用户：{question}\n助手：", question, one_line=True)
+
 
 DEMO_PROMPTS: tuple[DemoPrompt, ...] = (
     *(DemoPrompt(question, question) for question in _QUESTIONS),
-    *(
-        # No space behind "Assistant:": it belongs to the answer's first word.
-        DemoPrompt(f"{_LESSON_EN}User: {question}\nAssistant:", question, one_line=True)
-        for question in _LESSON_QUESTIONS_EN
-    ),
-    *(
-        DemoPrompt(f"{_LESSON_ZH}用户：{question}\n助手：", question, one_line=True)
-        for question in _LESSON_QUESTIONS_ZH
-    ),
+    _dialogue_en("", "What is tea?"),
+    _dialogue_en("", "Explain gravity to a child."),
+    _dialogue_en(_LESSON_EN, "Please explain what the moon is."),
+    _dialogue_en(_LESSON_EN, "What are comets?"),
+    _dialogue_zh("", "给我讲讲蜜蜂。"),
+    _dialogue_zh("", "彩虹是什么？"),
+    _dialogue_zh("", "什么是面包？"),
+    _dialogue_zh(_LESSON_ZH, "给我讲讲月亮。"),
 )
 # Those whose answers the demo prints in full.
 SHOWN_TITLES = (
     "请解释什么是量子纠缠",
     "请解释什么是黑洞",
+    "请写一首关于春天的诗，模仿李白的风格。",
+    "What are comets?",
     "Tell me a story about a brave fox named Mila.",
-    "给我讲讲月亮。",
 )

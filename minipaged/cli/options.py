@@ -68,20 +68,21 @@ def parse_bytes(text: str) -> int:
 
 
 def settle_threads(llm: LLM) -> None:
-    """Run a small model on one thread, unless OMP_NUM_THREADS says how many.
+    """As many threads as OMP_NUM_THREADS says; without it, one for a small model.
 
     Its matrices are too small to gain from more, and threads that wait for each other lose a lot where another program
     keeps a core busy: on two such cores the demo took fifteen times as long.
     """
     import torch
 
-    if "OMP_NUM_THREADS" in os.environ or num_parameters(llm.model_config) >= _SMALL_MODEL_PARAMETERS:
+    asked_for = os.environ.get("OMP_NUM_THREADS", "")
+    if asked_for.isdecimal() and int(asked_for) > 0:
+        threads = int(asked_for)
+    elif num_parameters(llm.model_config) < _SMALL_MODEL_PARAMETERS:
+        threads = 1
+    else:
         return
-    if llm.backend.name == "cpu":
-        import numba
-
-        numba.set_num_threads(1)
-    torch.set_num_threads(1)  # last: when Numba starts its threads, it sets torch's number, too
+    torch.set_num_threads(threads)  # the CPU kernels take as many
 
 
 def num_parameters(config: ModelConfig) -> int:

@@ -20,7 +20,13 @@ _WIDE_TABLE_CELLS = 80
 
 
 def print_scoreboard(
-    console: Console, scores: Sequence[Score], agreements: Sequence[Agreement], total_slots: int, block_size: int
+    console: Console,
+    scores: Sequence[Score],
+    agreements: Sequence[Agreement],
+    *,
+    total_slots: int,
+    block_size: int,
+    num_threads: int,
 ) -> None:
     """Prints the table and its explanation.
 
@@ -30,8 +36,16 @@ def print_scoreboard(
         agreements: of the others' answers with those of the first.
         total_slots: token slots that the two that batch were given.
         block_size: token slots in a block of the last.
+        num_threads: threads that each way had.
     """
     console.print(_table(scores, wide=console.width >= _WIDE_TABLE_CELLS))
+    console.print()
+    threads = "one thread" if num_threads == 1 else f"{num_threads} threads"
+    note = (
+        f"All requests are there from the start, and each way has {threads}. Held: token slots (each has room for one "
+        "token's K and V) reserved in a step, on average; live: those of them whose token is still needed."
+    )
+    print_prose(console, f"[dim]{note}[/]")
     console.print()
     for paragraph in _explanation(*scores, total_slots=total_slots, block_size=block_size):
         print_prose(console, paragraph)
@@ -79,8 +93,6 @@ def _explanation(
             f"{speed:.2f} times as many tokens were written in a second."
         )
     return [
-        "[dim]All requests are there from the start. Held: token slots (each has room for one token's K and V) "
-        "reserved in a step, on average; live: those of them whose token is still needed.[/]",
         f"Without a cache, {computed_without:.0f} tokens went through the model for each one that was written; with "
         f"one, {computed_with:.1f}.",
         "A contiguous cache must reserve room for the longest answer that may come, and a static batch waits for its "

@@ -23,5 +23,10 @@ def random_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_kernels() -> None:
-    """The first LLM on a machine says that it compiles; that line is not what these tests look at."""
+    """The first LLM on a machine says that it compiles; that line is not what these tests look at.
+
+    Starting Numba's threads sets torch's number of threads; both go back to one, as tests/conftest.py wants it.
+    """
     pytest.importorskip("minipaged_kernels.cpu").warm_up(torch.float32)
+    pytest.importorskip("numba").set_num_threads(1)
+    torch.set_num_threads(1)

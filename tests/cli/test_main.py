@@ -12,9 +12,10 @@ import types
 from pathlib import Path
 
 import pytest
+import torch
 
-from minipaged import __version__, cli
-from minipaged.cli.options import add_engine_options, engine_options, parse_bytes
+from minipaged import LLM, __version__, cli
+from minipaged.cli.options import add_engine_options, engine_options, parse_bytes, settle_threads
 from minipaged.config import EngineConfig
 
 
@@ -154,6 +155,19 @@ def test_benchmarks_are_found_by_their_modules_names(monkeypatch: pytest.MonkeyP
     names = [types.SimpleNamespace(name=name) for name in ("bench", "bench_loops", "demo")]
     monkeypatch.setattr("pkgutil.iter_modules", lambda path: names)
     assert cli.main(["bench", "loops", "--rounds", "7"]) == 7
+
+
+@pytest.mark.parametrize(("asked_for", "threads"), [(None, 1), ("2", 2), ("1", 1), ("many", 1)])
+def test_a_small_model_runs_on_one_thread_unless_told_otherwise(
+    random_model: Path, monkeypatch: pytest.MonkeyPatch, asked_for: str | None, threads: int
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked_for is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked_for)
+    settle_threads(LLM(random_model, num_blocks=1))
+    assert torch.get_num_threads() == threads
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    settle_threads(LLM(random_model, num_blocks=1))
 
 
 @pytest.mark.parametrize(
