@@ -88,14 +88,8 @@ def run(args: argparse.Namespace) -> int:
 
     scores, agreements = _measure(console, new_llm, tasks)
     agreements.append(Agreement.of(scores[0].oracle, [one.token_ids for one in served]))
-    print_scoreboard(
-        console,
-        scores,
-        agreements,
-        total_slots=args.num_blocks * BLOCK_SIZE,
-        block_size=BLOCK_SIZE,
-        num_threads=torch.get_num_threads(),
-    )
+    total_slots = args.num_blocks * BLOCK_SIZE
+    print_scoreboard(console, scores, agreements, total_slots, BLOCK_SIZE, torch.get_num_threads())
     console.print(f"[dim]The whole demo took {time.perf_counter() - started_seconds:.0f} s.[/]")
     if args.json:
         print(json.dumps(_figures(llm, tasks, meter, scores, agreements), ensure_ascii=False, indent=2))

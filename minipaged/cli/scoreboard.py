@@ -23,7 +23,6 @@ def print_scoreboard(
     console: Console,
     scores: Sequence[Score],
     agreements: Sequence[Agreement],
-    *,
     total_slots: int,
     block_size: int,
     num_threads: int,

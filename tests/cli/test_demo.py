@@ -138,9 +138,7 @@ def scores(paged_seconds: float) -> list[Score]:
 def test_the_scoreboard_fits_and_its_words_follow_its_figures(width: int, paged_seconds: float) -> None:
     console = Console(file=io.StringIO(), width=width)
     agreements = [Agreement(2, 0, 0), Agreement(1, 1, 0)]
-    scoreboard.print_scoreboard(
-        console, scores(paged_seconds), agreements, total_slots=1024, block_size=16, num_threads=1
-    )
+    scoreboard.print_scoreboard(console, scores(paged_seconds), agreements, 1024, 16, 1)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert all(cell_len(line.rstrip()) <= width for line in shown.splitlines())
     rows = [line for line in shown.splitlines() if line.startswith(("serial", "static", "continuous"))]
