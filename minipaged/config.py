@@ -166,7 +166,7 @@ class EngineConfig:
             raise ValueError(f"EngineConfig: watermark is {self.watermark!r}; it must be at least 0 and below 1")
         if self.dtype not in DTYPES:
             raise ValueError(f"EngineConfig: dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}")
-        if self.device != "auto" and self.device.split(":")[0] not in ("cpu", "cuda"):
+        if self.device != "auto" and str(self.device).split(":")[0] not in ("cpu", "cuda"):
             raise ValueError(f"EngineConfig: device is {self.device!r}; it must be cpu, cuda or auto")
         if self.attention not in ATTENTION:
             raise ValueError(f"EngineConfig: attention is {self.attention!r}; it must be one of {', '.join(ATTENTION)}")

@@ -118,10 +118,12 @@ class Engine:
         """
         started = self.clock()
         plan = self.scheduler.schedule()
-        held_slots, live_slots = self.scheduler.memory.held_slots, self.scheduler.memory.live_slots
-        chunks = tuple(_chunk_record(chunk, self.scheduler.planned[chunk.sequence]) for chunk in plan.chunks)
         error: str | None = None
+        held_slots = live_slots = 0
+        chunks: tuple[ChunkRecord, ...] = ()
         try:
+            held_slots, live_slots = self.scheduler.memory.held_slots, self.scheduler.memory.live_slots
+            chunks = tuple(_chunk_record(chunk, self.scheduler.planned[chunk.sequence]) for chunk in plan.chunks)
             result = self.runner.run(plan)
         except BaseException as exception:
             error = f"{type(exception).__name__}: {exception}"
@@ -164,10 +166,9 @@ class Engine:
 
 def _chunk_record(chunk: Chunk, sequence: Sequence) -> ChunkRecord:
     """Taken before the step is run, while the sequence still stands where the plan found it."""
-    if chunk.start < sequence.peak_computed:
-        kind = "recompute"
-    elif sequence.draws:
-        kind = "decode"
-    else:
-        kind = "prefill"
-    return ChunkRecord(chunk.sequence, sequence.request.id, chunk.start, len(chunk.token_ids), kind, chunk.block_table)
+    num_tokens = len(chunk.token_ids)
+    num_recomputed = max(0, min(sequence.peak_computed, chunk.start + num_tokens) - chunk.start)
+    kind = "recompute" if num_recomputed else "decode" if sequence.draws else "prefill"
+    return ChunkRecord(
+        chunk.sequence, sequence.request.id, chunk.start, num_tokens, num_recomputed, kind, chunk.block_table
+    )

@@ -135,7 +135,7 @@ class LLM:
     def generate(
         self,
         prompts: Prompt | Items[Prompt],
-        params: SamplingParams | Items[SamplingParams] | None = None,
+        sampling_params: SamplingParams | Items[SamplingParams] | None = None,
         *,
         progress: bool | None = None,
         cache_salt: str | None = None,
@@ -144,7 +144,7 @@ class LLM:
 
         Args:
             prompts: texts or lists of token ids; one alone counts as a list of one.
-            params: for all prompts, or one for each; the defaults when None.
+            sampling_params: for all prompts, or one for each; the defaults when None.
             progress: a bar on standard error; None shows it on a terminal when the work takes over a second.
             cache_salt: what these prompts compute is shared only with requests of the same salt.
 
@@ -155,16 +155,18 @@ class LLM:
             ValueError: a prompt is refused; the message says which and why, and none of them has been run.
         """
         prompts = _as_list(prompts)
-        if params is None or isinstance(params, SamplingParams):
-            params = [params or SamplingParams()] * len(prompts)
-        if len(params) != len(prompts):
-            raise ValueError(f"LLM.generate: {len(prompts)} prompts, {len(params)} sampling params; give one for each")
+        if sampling_params is None or isinstance(sampling_params, SamplingParams):
+            sampling_params = [sampling_params or SamplingParams()] * len(prompts)
+        if len(sampling_params) != len(prompts):
+            raise ValueError(
+                f"LLM.generate: {len(prompts)} prompts, {len(sampling_params)} sampling params; give one for each"
+            )
         jobs: list[_Job] = []
         bar: AbstractContextManager[Any] = nullcontext() if progress is False else ProgressBar(progress)
         try:
-            for number, (prompt, own_params) in enumerate(zip(prompts, params, strict=True)):
+            for number, (prompt, params) in enumerate(zip(prompts, sampling_params, strict=True)):
                 try:
-                    jobs.append(self._submit(prompt, own_params, cache_salt))
+                    jobs.append(self._submit(prompt, params, cache_salt))
                 except ValueError as error:
                     raise ValueError(f"prompt {number}: {error}" if len(prompts) > 1 else str(error)) from None
             with bar as shown:
@@ -177,7 +179,9 @@ class LLM:
             for job in jobs:
                 self._drop(job)
 
-    def stream(self, prompt: Prompt, params: SamplingParams | None = None, *, cache_salt: str | None = None) -> Stream:
+    def stream(
+        self, prompt: Prompt, sampling_params: SamplingParams | None = None, *, cache_salt: str | None = None
+    ) -> Stream:
         """Answer one prompt piece by piece.
 
         Returns:
@@ -186,7 +190,7 @@ class LLM:
         Raises:
             ValueError: the prompt is refused.
         """
-        return Stream(self, self._submit(prompt, params or SamplingParams(), cache_salt))
+        return Stream(self, self._submit(prompt, sampling_params or SamplingParams(), cache_salt))
 
     def step(self) -> None:
         """One step of the engine for everyone, and the text that it brought."""

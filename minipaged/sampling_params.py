@@ -42,8 +42,8 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         # One string, or any list, is what users write; a tuple is what a frozen, hashable object holds.
-        object.__setattr__(self, "stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop))
-        object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids))
+        object.__setattr__(self, "stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()))
+        object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids or ()))
         self._require_int("n", self.n, 1)
         self._require_int("max_tokens", self.max_tokens, 1)
         if self.top_k is not None:

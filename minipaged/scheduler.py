@@ -180,10 +180,14 @@ class Scheduler:
 
     def finish(self, sequence: Sequence, reason: FinishReason) -> None:
         """End a sequence from outside (a cancellation, a stop string); during a step, at the end of that step."""
-        if sequence.status is Status.FINISHED:
-            return
         if self._planned is not None:
             self._end_after_step.append((sequence, reason))
+        else:
+            self._end(sequence, reason)
+
+    def _end(self, sequence: Sequence, reason: FinishReason) -> None:
+        """End a sequence now; one that has ended already stays as it is."""
+        if sequence.status is Status.FINISHED:
             return
         if sequence.status is Status.RUNNING:
             self._running.remove(sequence)
@@ -213,6 +217,7 @@ class Scheduler:
         assert self._planned is None, "the last step was neither committed nor failed"
         chunks: list[Chunk] = []
         planned: dict[int, Sequence] = {}
+        self._planned = planned  # from here on, whoever is to be ended waits for the end of the step
         budget = self.max_batch_tokens
         preempted = False
 
@@ -250,7 +255,6 @@ class Scheduler:
             chunks.append(self._chunk(sequence, admission.num_new))
             planned[sequence.id] = sequence
 
-        self._planned = planned
         self.num_steps += 1
         return StepPlan(self.num_steps - 1, chunks, self.memory.take_operations())
 
@@ -261,7 +265,7 @@ class Scheduler:
             The sequences that got a token or ended, in the plan's order.
         """
         assert self._planned is not None, "no step is open"
-        planned, self._planned = self._planned, None
+        planned = self._planned
         self.memory.end_step()
         changed: list[Sequence] = []
         for chunk, draws in zip(plan.chunks, result.draws, strict=True):
@@ -278,10 +282,10 @@ class Scheduler:
                     changed.append(drawer)
         for sequence in changed:  # after all forks: nobody's blocks go before they are shared
             if sequence.tokens[-1] in sequence.request.stop_token_ids:
-                self.finish(sequence, "stop")
+                self._end(sequence, "stop")
             elif len(sequence.draws) >= sequence.request.params.max_tokens:
-                self.finish(sequence, "length")
-        return changed + self._end_those_asked_for()
+                self._end(sequence, "length")
+        return changed + self._close_step()
 
     def fail(self, plan: StepPlan, num_executed_ops: int, error: str) -> list[Sequence]:
         """Book a step whose forward pass raised: its requests end with `error`, their blocks return.
@@ -295,16 +299,16 @@ class Scheduler:
             The sequences that ended.
         """
         assert self._planned is not None, "no step is open"
-        planned, self._planned = self._planned, None
+        planned = self._planned
         self.memory.abort_step(plan.memory_ops[num_executed_ops:])
         ended: list[Sequence] = []
         for request in {sequence.request.id: sequence.request for sequence in planned.values()}.values():
             request.error = error
             for sequence in request.sequences:
                 if sequence.status is not Status.FINISHED:
-                    self.finish(sequence, "error")
+                    self._end(sequence, "error")
                     ended.append(sequence)
-        return ended + self._end_those_asked_for()
+        return ended + self._close_step()
 
     # Within ----------------------------------------------------------------------------------------------------------
 
@@ -352,11 +356,11 @@ class Scheduler:
                 self._wait(follower)
         return followers
 
-    def _end_those_asked_for(self) -> list[Sequence]:
+    def _close_step(self) -> list[Sequence]:
+        """The step is over: end those who were to be ended in the middle of it."""
+        self._planned = None
         asked_for, self._end_after_step = self._end_after_step, []
-        ended = []
+        ended = [sequence for sequence, _ in asked_for if sequence.status is not Status.FINISHED]
         for sequence, reason in asked_for:
-            if sequence.status is not Status.FINISHED:
-                self.finish(sequence, reason)
-                ended.append(sequence)
+            self._end(sequence, reason)
         return ended

@@ -33,7 +33,8 @@ class ChunkRecord:
         request: the id of its request.
         start: position of the first token.
         num_tokens: tokens computed.
-        kind: "prefill" (tokens never computed before), "recompute" (computed once, then given up) or "decode".
+        num_recomputed: of them, tokens that were computed once and then given up.
+        kind: "prefill" (tokens never computed before), "recompute" (some were), or "decode".
         block_table: the physical blocks that it held, logical order.
     """
 
@@ -41,6 +42,7 @@ class ChunkRecord:
     request: int
     start: int
     num_tokens: int
+    num_recomputed: int
     kind: str
     block_table: tuple[int, ...]
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 # Before torch is imported anywhere: the tests' matrices are too small to gain from threads, and threads that wait for
 # each other on a busy machine make them a hundred times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("NUMBA_NUM_THREADS", os.environ["OMP_NUM_THREADS"])
 
 # Timing is no criterion on a shared machine. `--hypothesis-profile=million` runs a million actions per state machine.
 settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])

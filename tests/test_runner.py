@@ -129,7 +129,7 @@ def test_memory_operations_come_first_and_a_plan_may_hold_nothing_else() -> None
 def test_a_failing_step_says_how_many_operations_were_executed() -> None:
     runner, _ = nan_runner(MODELS["plain"], num_blocks=3)
     with pytest.raises(IndexError):
-        runner.run(StepPlan(0, [], [CopyBlock(0, 1), CopyBlock(1, 2), CopyBlock(0, 3), CopyBlock(0, 1)]))
+        runner.run(StepPlan(0, [], [Poison(0), Poison(1), CopyBlock(0, 1), CopyBlock(0, 3)]))
     assert runner.num_executed_ops == 2
 
     def broken(*args, **kwargs) -> torch.Tensor:

@@ -81,10 +81,32 @@ def _copy_slices(job):
 
 
 @njit(parallel=True, nogil=True, cache=True)
-def _on_threads(threads, function, job):
+def _in_parallel(threads, function, job):
     """Calls the C function at an address, with the job at another, in every thread at once."""
     for _ in prange(threads):
         call(function, job)
+
+
+@njit(nogil=True, cache=True)
+def _alone(function, job):
+    """The same in the calling thread, which need not wait for others that have nothing to do."""
+    call(function, job)
+
+
+def _on_threads(threads: int, function: Any, job: int) -> None:
+    if threads == 1:
+        _alone(function, job)
+    else:
+        _start_threads()
+        _in_parallel(threads, function, job)
+
+
+@functools.cache
+def _start_threads() -> None:
+    """Numba's start may set OpenMP's number of threads, which is torch's number too: put that back."""
+    before = torch.get_num_threads()
+    numba.get_num_threads()
+    torch.set_num_threads(before)
 
 
 # Numba's cache notices a change of the file that holds the compiled function, not of those whose functions it calls. A
@@ -172,7 +194,8 @@ def warm_up(dtype: torch.dtype) -> float:
 
 
 def _threads() -> int:
-    return min(torch.get_num_threads(), numba.get_num_threads())
+    # Asking Numba itself would start its threads.
+    return min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
 def _require(name: str, **tensors: torch.Tensor) -> None:

@@ -113,9 +113,10 @@ def _sampling_params(args: argparse.Namespace, max_tokens: int) -> SamplingParam
 
 
 def _default_max_tokens(llm: LLM, prompt: str) -> int:
-    """Ends where the context does: what the user did not ask for must not be why a long prompt is refused."""
+    """Ends where context or pool do: what the user did not ask for must not be why a prompt is refused."""
     num_tokens = len(llm.tokenizer.encode(prompt)) if llm.tokenizer else 0
-    return max(1, min(DEFAULT_MAX_TOKENS, llm.model_config.max_positions - num_tokens + 1))
+    slots = min(llm.model_config.max_positions, llm.engine.scheduler.memory.max_sequence_slots)
+    return max(1, min(DEFAULT_MAX_TOKENS, slots - num_tokens + 1))
 
 
 def _prompt(argument: str) -> str:
@@ -132,8 +133,10 @@ def _prompt(argument: str) -> str:
 def _answers(prompt: str, stream: Stream) -> dict[str, Any]:
     """One prompt's object for --json."""
     texts: dict[int, str] = {}
+    reasons: dict[int, str | None] = {}  # the piece's, since it knows of stop strings too
     for piece in stream:
         texts[piece.index] = texts.get(piece.index, "") + piece.text
+        reasons[piece.index] = piece.finish_reason
     request = stream.request
     num_prompt_tokens = len(request.prompt_token_ids)
     num_completion_tokens = sum(len(sequence.draws) for sequence in request.sequences)
@@ -143,7 +146,7 @@ def _answers(prompt: str, stream: Stream) -> dict[str, Any]:
             {
                 "text": texts.get(sequence.index, ""),
                 "token_ids": sequence.output_token_ids,
-                "finish_reason": sequence.finish_reason,
+                "finish_reason": reasons.get(sequence.index, sequence.finish_reason),
             }
             for sequence in request.sequences
         ],

@@ -33,7 +33,7 @@ class StepMeter:
     def __call__(self, record: StepRecord) -> None:
         self.steps += 1
         self.num_computed += record.num_tokens
-        self.num_recomputed += sum(chunk.num_tokens for chunk in record.chunks if chunk.kind == "recompute")
+        self.num_recomputed += sum(chunk.num_recomputed for chunk in record.chunks)
         self.sequence_steps += len(record.chunks)
         self.held_slots += record.held_slots
         self.live_slots += record.live_slots

@@ -142,8 +142,8 @@ class KVManager:
         holding = Holding(sequence, self.tree.hold_root(key), BlockTable(self.block_size))
         self._holdings[sequence.id] = holding
         self._follow(holding, walk)
-        self.tiers.counts.tokens_recomputed += max(0, sequence.peak_computed - num_cached)
-        self._extend(holding, holding.table.blocks_missing(num_cached + num_new), num_cached + num_new)
+        end = num_cached + num_new
+        self._extend(holding, holding.table.blocks_missing(end), num_cached, end)
         num_from_device = num_on_device * self.block_size
         num_from_host = (len(walk.path) - num_on_device) * self.block_size
         return Admission(num_new, num_from_device, num_from_host, walk.num_shared)
@@ -184,7 +184,7 @@ class KVManager:
             original, blocks[-1] = blocks[-1], self.tiers.take()
             self.tiers.copy(original, blocks[-1])
             self.tiers.release(original)
-        self._extend(holding, missing, end)
+        self._extend(holding, missing, start, end)
         return True
 
     def fork(self, parent: Sequence, child: Sequence) -> None:
@@ -281,8 +281,10 @@ class KVManager:
         holding.nodes.extend(walk.path)
         holding.end += len(walk.path) * self.block_size + walk.num_shared
 
-    def _extend(self, holding: Holding, missing: int, end: int) -> None:
-        """Blocks for its tokens up to `end`, which the open step computes. There is room for them."""
+    def _extend(self, holding: Holding, missing: int, start: int, end: int) -> None:
+        """Blocks for its tokens from `start` to `end`, which the open step computes. There is room for them."""
+        if start < holding.sequence.peak_computed:
+            self.tiers.counts.tokens_recomputed += min(holding.sequence.peak_computed, end) - start
         for _ in range(missing):
             holding.table.blocks.append(self.tiers.take())
         self._step.compute(holding, end)

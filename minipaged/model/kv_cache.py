@@ -134,7 +134,7 @@ class KVCache:
     def _move(self, source: torch.Tensor, destination: torch.Tensor, pairs: list[tuple[int, int]]) -> None:
         """Copies whole blocks, pair by pair."""
         if source.device == destination.device:
-            self._copy_blocks(source, destination, torch.tensor(pairs, device=source.device))
+            self._copy_blocks(source, destination, torch.tensor(pairs))  # the pairs are read on the host
             return
         first = 0  # between two memories, blocks that are neighbours in both go as one piece
         for end in range(1, len(pairs) + 1):

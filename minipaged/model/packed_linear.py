@@ -1,9 +1,9 @@
 """PackedLinear: a linear layer whose weight oneDNN keeps in the order in which its kernels read it.
 
 About twice as fast as `F.linear` in float32, and a row's result is the same to the bit in a batch of any size, which
-`F.linear`'s is not. Where oneDNN or its packed form is missing, the plain layer stays: right, but neither.
-
-Knows nothing of the model but that it has `nn.Linear` layers.
+`F.linear`'s is not. The bend between the MLP's two layers goes along: computed by itself, its last few numbers take
+another path than those that fill a vector register, so a row's bits would depend on how many rows there are. Where
+oneDNN or its packed form is missing, the plain layers stay: right, but neither.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from minipaged.model.gpt import GPT, MLP
+
+# The names of a `ModelConfig` -> oneDNN's name and kind.
+_ACTIVATIONS = {"gelu_new": ("gelu", "tanh"), "gelu": ("gelu", "none"), "relu": ("relu", "")}
 DTYPES = (torch.float32, torch.bfloat16)
 
 
@@ -28,10 +32,12 @@ class PackedLinear(nn.Module):
 
     Args:
         linear: its weight is (out, in), of a dtype in `DTYPES`. The packed copy is made here; the weight is not kept.
+        activation: what is applied to the result, by the name of a `ModelConfig`; None for nothing.
     """
 
-    def __init__(self, linear: nn.Linear) -> None:
+    def __init__(self, linear: nn.Linear, activation: str | None = None) -> None:
         super().__init__()
+        self._activation, self._kind = _ACTIVATIONS[activation] if activation else ("none", "")
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self._weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), None)
         self._bias = None if linear.bias is None else linear.bias.detach()
@@ -42,21 +48,29 @@ class PackedLinear(nn.Module):
         rows = x.shape[0]
         if rows == 1:
             x = x.expand(2, -1)
-        out = torch.ops.mkldnn._linear_pointwise(x.contiguous(), self._weight, self._bias, "none", [], "")
+        out = torch.ops.mkldnn._linear_pointwise(
+            x.contiguous(), self._weight, self._bias, self._activation, [], self._kind
+        )
         return out[:rows]  # (rows, out)
 
 
-def pack_linears(model: nn.Module) -> bool:
-    """Replace every `nn.Linear` below `model`, in place.
+def pack_linears(model: GPT) -> bool:
+    """Replace every `nn.Linear` of the model, in place.
 
     Returns:
         False, and nothing is changed, where packed layers are not available or the weights are not on the CPU.
     """
-    weight = next(model.parameters())
-    if weight.device.type != "cpu" or not available(weight.dtype):
+    if model.device.type != "cpu" or not available(model.dtype):
         return False
     for parent in list(model.modules()):
         for name, child in parent.named_children():
             if isinstance(child, nn.Linear):
-                setattr(parent, name, PackedLinear(child))
+                bends = isinstance(parent, MLP) and child is parent.c_fc
+                setattr(parent, name, PackedLinear(child, model.config.activation if bends else None))
+        if isinstance(parent, MLP):
+            parent.activation = _as_it_is
     return True
+
+
+def _as_it_is(x: torch.Tensor) -> torch.Tensor:
+    return x
