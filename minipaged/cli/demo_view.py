@@ -1,7 +1,8 @@
 """What a person watches while the demo's requests are served: blocks, queue, and the answers as they grow.
 
 It is told of arrivals and is a listener of step records; it knows neither the engine nor what a block is for. On a
-terminal it is redrawn in place, some times a second; elsewhere it is a plain line now and then.
+terminal it is redrawn in place, some times a second, and slowed down until it can be followed; elsewhere it is a plain
+line now and then. The tokens per second are the engine's own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from minipaged.cli.terminal_text import first_cells, last_cells
 from minipaged.trace import StepRecord
 
 REDRAW_SECONDS = 0.08
+STEP_SECONDS = 0.0125  # a step that is watched takes at least so long, or all would be over before it is seen
 STEPS_PER_LINE = 25  # where it cannot be redrawn in place
 ONE_LINE_CELLS = 92  # narrower than this, the status takes two lines
 
@@ -53,8 +55,8 @@ class DemoView:
         self._rows: dict[int, _Row] = {}  # by sequence id, oldest first
         self._num_done = 0
         self._num_preempted = 0
-        self._started_seconds = time.perf_counter()
-        self._drawn_seconds = 0.0
+        self._engine_seconds = 0.0  # what the steps took, without the drawing and the waiting here
+        self._stepped_seconds = self._drawn_seconds = 0.0
         in_place = console.is_terminal and not console.is_dumb_terminal
         self._live = Live(console=console, auto_refresh=False, transient=True) if in_place else None
 
@@ -72,6 +74,7 @@ class DemoView:
         self._rows[sequence] = _Row(title, text)
 
     def __call__(self, record: StepRecord) -> None:
+        self._engine_seconds += record.seconds
         for event in record.events:
             if event.kind == "finish":
                 self._rows.pop(event.sequence, None)
@@ -87,6 +90,8 @@ class DemoView:
         if now_seconds - self._drawn_seconds > REDRAW_SECONDS:
             self._drawn_seconds = now_seconds
             self._live.update(self._picture(record), refresh=True)
+        time.sleep(max(0.0, self._stepped_seconds + STEP_SECONDS - time.perf_counter()))
+        self._stepped_seconds = time.perf_counter()
 
     # Drawing ---------------------------------------------------------------------------------------------------------
 
@@ -105,14 +110,13 @@ class DemoView:
         num_held = record.held_slots // self._block_size
         filled = round(bar_cells * num_held / num_blocks)
         bar = Text("blocks ").append("█" * filled, "cyan").append("░" * (bar_cells - filled), "dim")
-        seconds = max(time.perf_counter() - self._started_seconds, 1e-9)
         return [
             Text(f"step {record.step:4d}"),
             bar.append(f" {num_held:3d}/{num_blocks}"),
             Text(f"running {record.num_running:2d}", "green"),
             Text(f"waiting {record.num_waiting:2d}", "yellow" if record.num_waiting else ""),
             Text(f"done {self._num_done:2d}/{self._num_requests}"),
-            Text(f"{self._num_generated() / seconds:4.0f} tok/s"),
+            Text(f"{self._num_generated() / max(self._engine_seconds, 1e-9):4.0f} tok/s"),
         ]
 
     def _table(self, width: int, max_rows: int) -> Table:
