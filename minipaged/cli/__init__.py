@@ -47,7 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         status: int = args.run(args)
         sys.stdout.flush()  # here, where a closed pipe is expected, and not while the interpreter shuts down
         return status
-    except SystemExit as exit_:  # argparse: 0 after --help, 2 after a line that it refused
+    except SystemExit as exit_:
+        if isinstance(exit_.__context__, BrokenPipeError):  # rich leaves in this way
+            return 141
+        # argparse: 0 after --help, 2 after a line that it refused
         return exit_.code if isinstance(exit_.code, int) else 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere

@@ -116,8 +116,11 @@ def test_interrupted_is_130_without_a_traceback(random_model: Path) -> None:
     assert errors.decode().strip() == ""
 
 
-def test_a_reader_that_leaves_is_no_error(random_model: Path) -> None:
-    arguments = ["generate", "x", "--model", str(random_model), "--max-tokens", "4000", "--ignore-eos"]
+@pytest.mark.parametrize(
+    "arguments", [["generate", "x", "--max-tokens", "4000", "--ignore-eos"], ["demo", "--requests", "4"]], ids=str
+)
+def test_a_reader_that_leaves_is_no_error(random_model: Path, arguments: list[str]) -> None:
+    arguments = [*arguments, "--model", str(random_model)]
     process = subprocess.Popen(
         [sys.executable, "-m", "minipaged", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
