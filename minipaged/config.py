@@ -22,7 +22,7 @@ class ModelConfig:
     """
 
     vocab_size: int
-    max_positions: int  # the context: prompt and answer together, in tokens
+    max_positions: int  # the context; holds prompt + answer - 1 tokens, for the last one drawn is never fed back
     num_layers: int
     num_heads: int
     num_kv_heads: int

@@ -1,7 +1,7 @@
 """Engine: one step is schedule → run → commit. Everything else is somebody else's.
 
 The parts are handed in, so a lesson's naive scheduler or a simulated runner takes the place of ours without a patch.
-The engine knows tokens and no text, and looks into neither the memory nor the tensors.
+The engine knows tokens and no text. Of the memory it asks three counts, for the record; tensors it does not see.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from operator import index
 from typing import Protocol
 
 from minipaged.config import ModelConfig
+from minipaged.interrupts import Uninterrupted
 from minipaged.plan import Chunk, Sampling, StepPlan, StepResult
 from minipaged.request import Request, Sequence
 from minipaged.sampling_params import SamplingParams
@@ -24,9 +25,7 @@ logger = logging.getLogger("minipaged")
 
 
 class Runner(Protocol):
-    """Carries a plan out: its memory operations in their order, then one forward pass."""
-
-    num_executed_ops: int  # memory operations of the last plan that were carried out, also when it failed
+    """Carries a plan out: its memory operations in their order, counting them in the plan, then one forward pass."""
 
     def run(self, plan: StepPlan) -> StepResult: ...
 
@@ -85,12 +84,19 @@ class Engine:
             priority: see `minipaged.scheduler.by_priority`.
             cache_salt: prefixes are shared only among requests of the same salt.
         """
-        params = params or SamplingParams()
+        params = SamplingParams() if params is None else params
+        if not isinstance(params, SamplingParams):
+            raise ValueError(f"sampling parameters are a {type(params).__name__}; they must be SamplingParams")
+        if not (cache_salt is None or isinstance(cache_salt, str)):
+            raise ValueError(f"cache_salt is {cache_salt!r}; it must be a string")
+        if not isinstance(priority, int):
+            raise ValueError(f"priority is {priority!r}; it must be a whole number")
         prompt = self._checked_prompt(prompt_token_ids)
         request_id = self._num_requests
         stop = set(params.stop_token_ids) | (set() if params.ignore_eos else set(self.model.eos_token_ids))
         seed = params.seed if params.seed is not None else (self.seed << 32) + request_id
         request = Request(request_id, prompt, params, seed, frozenset(stop), priority, cache_salt)
+        self.scheduler.require_fit(request)  # before n sequences are made for nothing
         for i in range(params.n):
             sampling = Sampling(params.temperature, params.top_k, params.top_p, params.logprobs or 0, seed, i)
             request.sequences.append(Sequence(self._num_sequences + i, request, i, list(prompt), sampling))
@@ -114,25 +120,28 @@ class Engine:
         A forward pass that raises ends the requests that were in it with `error`; the engine goes on.
 
         Returns:
-            The sequences that got a token or ended, in the order of the plan.
+            Each sequence that got a token or ended, once: the plan's in its order, then those that were cancelled
+            meanwhile.
         """
         started = self.clock()
-        plan = self.scheduler.schedule()
         error: str | None = None
-        held_slots = live_slots = 0
-        chunks: tuple[ChunkRecord, ...] = ()
-        try:
-            held_slots, live_slots = self.scheduler.memory.held_slots, self.scheduler.memory.live_slots
+        with Uninterrupted() as interrupts:  # the books are never left in the middle of an entry
+            plan = self.scheduler.schedule()
+            memory = self.scheduler.memory
+            held_slots, live_slots = memory.held_slots, memory.live_slots
             chunks = tuple(_chunk_record(chunk, self.scheduler.planned[chunk.sequence]) for chunk in plan.chunks)
-            result = self.runner.run(plan)
-        except BaseException as exception:
-            error = f"{type(exception).__name__}: {exception}"
-            changed = self.scheduler.fail(plan, self.runner.num_executed_ops, error)
-            if not isinstance(exception, Exception):
-                raise  # Ctrl-C and the like: the books are in order, the user decides
-            logger.warning("step %d failed, its requests end with an error: %s", plan.step, error)
-        else:
-            changed = self.scheduler.commit(plan, result)
+            try:
+                with interrupts.allowed():
+                    result = self.runner.run(plan)
+                _require_fit(plan, result)
+            except BaseException as exception:
+                error = _one_line(exception)
+                changed = self.scheduler.fail(plan, error)
+                if not isinstance(exception, Exception):
+                    raise  # Ctrl-C and the like: the books are in order, the user decides
+                logger.warning("step %d failed, its requests end with an error: %s", plan.step, error)
+            else:
+                changed = self.scheduler.commit(plan, result)
         record = StepRecord(
             step=plan.step,
             started_seconds=started,
@@ -153,6 +162,8 @@ class Engine:
     def _checked_prompt(self, prompt_token_ids: Items[int]) -> tuple[int, ...]:
         last = self.model.vocab_size - 1
         try:
+            if isinstance(prompt_token_ids, (str, bytes)) or any(isinstance(item, bool) for item in prompt_token_ids):
+                raise TypeError(f"it is {prompt_token_ids!r}")
             prompt = tuple(index(token_id) for token_id in prompt_token_ids)  # an int, or what numpy and torch have
         except TypeError as error:
             raise ValueError(f"the prompt must be token ids, whole numbers from 0 to {last}: {error}") from None
@@ -162,6 +173,20 @@ class Engine:
             if not 0 <= token_id <= last:
                 raise ValueError(f"the prompt has token id {token_id}; the model's vocabulary is 0 to {last}")
         return prompt
+
+
+def _require_fit(plan: StepPlan, result: StepResult) -> None:
+    """Refuse a runner's result that does not answer the plan, before anything is booked."""
+    found, expected = [len(draws) for draws in result.draws], [chunk.draws for chunk in plan.chunks]
+    if found != expected:
+        raise ValueError(f"the runner drew {found} tokens for the plan's chunks; it should have drawn {expected}")
+
+
+def _one_line(exception: BaseException) -> str:
+    try:
+        return " ".join(f"{type(exception).__name__}: {exception}".split())
+    except Exception:  # an exception whose text cannot be had
+        return type(exception).__name__
 
 
 def _chunk_record(chunk: Chunk, sequence: Sequence) -> ChunkRecord:

@@ -10,12 +10,12 @@ import logging
 import os
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import torch
 from minipaged_kernels import backends
@@ -90,7 +90,7 @@ class LLM:
 
         itemsize, block_size = self.model.dtype.itemsize, self.config.block_size
         size = choose_pool_size(self.config, self.model_config, itemsize, _free_bytes(device))
-        host_blocks = choose_host_blocks(self.config, self.model_config, itemsize)
+        host_blocks = choose_host_blocks(self.config, self.model_config, itemsize, free_host_bytes())
         self.kv_cache = KVCache(
             self.model_config,
             size.num_blocks,
@@ -128,7 +128,7 @@ class LLM:
         self.engine = Engine(scheduler, runner, self.model_config, seed=self.config.seed)
         if debug:
             self.engine.listeners.append(lambda record: memory.check())
-        self._writers: dict[int, _Writer] = {}  # sequence id -> the text being written; of unfinished requests only
+        self._writers: dict[int, _Writer] = {}  # sequence id -> the text being written; of requests still being read
 
     # Asking ----------------------------------------------------------------------------------------------------------
 
@@ -157,6 +157,9 @@ class LLM:
         prompts = _as_list(prompts)
         if sampling_params is None or isinstance(sampling_params, SamplingParams):
             sampling_params = [sampling_params or SamplingParams()] * len(prompts)
+        if isinstance(sampling_params, (str, Mapping)) or not isinstance(sampling_params, Items):
+            name = type(sampling_params).__name__
+            raise ValueError(f"sampling_params are a {name}; they must be SamplingParams, or a list of them")
         if len(sampling_params) != len(prompts):
             raise ValueError(
                 f"LLM.generate: {len(prompts)} prompts, {len(sampling_params)} sampling params; give one for each"
@@ -170,12 +173,14 @@ class LLM:
                 except ValueError as error:
                     raise ValueError(f"prompt {number}: {error}" if len(prompts) > 1 else str(error)) from None
             with bar as shown:
-                while (done := sum(job.request.finished for job in jobs)) < len(jobs):
-                    self.step()
-                    if shown is not None:
-                        shown.update(done, len(jobs), sum(job.num_tokens for job in jobs))
+                for job in jobs:
+                    while not job.request.finished:
+                        self.step()
+                        if shown is not None and shown.is_due():
+                            done = sum(job.request.finished for job in jobs)
+                            shown.update(done, len(jobs), sum(job.num_tokens for job in jobs))
             return [job.output() for job in jobs]
-        finally:  # only after an interruption, or when a later prompt was refused, is anything left to drop
+        finally:  # forgets the writers; cancels what an interruption or a later prompt's refusal left unfinished
             for job in jobs:
                 self._drop(job)
 
@@ -190,7 +195,8 @@ class LLM:
         Raises:
             ValueError: the prompt is refused.
         """
-        return Stream(self, self._submit(prompt, sampling_params or SamplingParams(), cache_salt))
+        params = SamplingParams() if sampling_params is None else sampling_params
+        return Stream(self, self._submit(prompt, params, cache_salt))
 
     def step(self) -> None:
         """One step of the engine for everyone, and the text that it brought."""
@@ -204,12 +210,18 @@ class LLM:
     # Within ----------------------------------------------------------------------------------------------------------
 
     def _submit(self, prompt: Prompt, params: SamplingParams, cache_salt: str | None) -> _Job:
+        if not isinstance(params, SamplingParams):
+            raise ValueError(f"sampling_params has a {type(params).__name__}; it must be SamplingParams")
         text = prompt if isinstance(prompt, str) else None
         if self.tokenizer is None and (text is not None or params.stop):
             what = "a text prompt" if text is not None else "stop strings"
             raise ValueError(f"this model has no tokenizer.json, so {what} cannot be used; give token ids")
         if isinstance(prompt, str):
             assert self.tokenizer is not None
+            try:
+                prompt.encode()
+            except UnicodeEncodeError:
+                raise ValueError("the prompt has a lone surrogate, which is no character") from None
             prompt = self.tokenizer.encode(prompt)
         request = self.engine.add_request(prompt, params, cache_salt=cache_salt)
         writers = [_Writer(self.tokenizer, sequence) for sequence in request.sequences]
@@ -351,17 +363,24 @@ class _Job:
 
 def _as_list(prompts: Prompt | Items[Prompt]) -> list[Prompt]:
     """One prompt alone, text or token ids, becomes a list of one."""
-    if isinstance(prompts, str) or (len(prompts) > 0 and not isinstance(prompts[0], (str, list, tuple))):
-        return [prompts]  # type: ignore[list-item]
-    return list(prompts)  # type: ignore[arg-type]
+    if isinstance(prompts, str):
+        return [prompts]
+    if isinstance(prompts, (bytes, Mapping, Set)) or not isinstance(prompts, Iterable):
+        raise ValueError(f"prompts are a {type(prompts).__name__}; they must be text, token ids, or a list of either")
+    items: list[Any] = list(prompts)
+    return [items] if items and isinstance(items[0], SupportsIndex) else items
 
 
 def _device(name: str) -> torch.device:
+    name = str(name)
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise ValueError(f"device is {name!r}, but torch {torch.__version__} sees no CUDA device; use device='cpu'")
-    return torch.device(name)
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"device is {name!r}: {str(error).splitlines()[0]}") from None
 
 
 def _compile_kernels(backend: backends.Backend, dtype: torch.dtype) -> None:
@@ -371,7 +390,8 @@ def _compile_kernels(backend: backends.Backend, dtype: torch.dtype) -> None:
     from minipaged_kernels import cpu
 
     if not cpu.is_compiled(dtype):
-        print(f"minipaged: compiling the CPU kernels for {dtype}, once; it takes some seconds", file=sys.stderr)
+        name = str(dtype).removeprefix("torch.")
+        print(f"minipaged: compiling the CPU kernels for {name}, once; it takes some 20 seconds …", file=sys.stderr)
     cpu.warm_up(dtype)
 
 

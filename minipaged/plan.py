@@ -37,7 +37,7 @@ class Chunk:
     start: int
     token_ids: list[int]
     block_table: tuple[int, ...]  # covers the context after the step
-    draws: int  # tokens to draw from the last row: 0 in mid-prompt, 1 when its tokens are all computed
+    draws: int  # tokens to draw from the last row: 0 in mid-prompt, 1 behind the last token, n when n answers part
     sampling: Sampling
 
 
@@ -77,11 +77,15 @@ MemoryOp = CopyBlock | SwapOut | SwapIn | Poison
 
 @dataclass(slots=True)
 class StepPlan:
-    """One step: first the memory operations in their order, then one forward pass over all chunks."""
+    """One step: first the memory operations in their order, then one forward pass over all chunks.
+
+    `num_executed_ops` is the runner's to count up: should the step fail, the rest of them is still to be done.
+    """
 
     step: int
     chunks: list[Chunk]
     memory_ops: list[MemoryOp]
+    num_executed_ops: int = 0
 
     @property
     def num_tokens(self) -> int:

@@ -35,12 +35,21 @@ def choose_pool_size(engine: EngineConfig, model: ModelConfig, itemsize: int, fr
         free_bytes: memory that is free with the weights in.
 
     Raises:
-        ValueError: the bytes do not hold a single block.
+        ValueError: the bytes do not hold a single block, or are more than are free.
     """
     block_bytes = engine.block_size * model.kv_bytes_per_token(itemsize)
     if engine.num_blocks is not None:
+        if engine.num_blocks * block_bytes > free_bytes:
+            raise ValueError(
+                f"num_blocks {engine.num_blocks} of {block_bytes} bytes each are more than the {_human(free_bytes)} "
+                "of memory that are free"
+            )
         return PoolSize(engine.num_blocks, "as asked")
     if engine.kv_cache_bytes is not None:
+        if engine.kv_cache_bytes > free_bytes:
+            raise ValueError(
+                f"kv_cache_bytes {engine.kv_cache_bytes} are more than the {_human(free_bytes)} of memory that are free"
+            )
         num_blocks, reason = engine.kv_cache_bytes // block_bytes, f"{_human(engine.kv_cache_bytes)} as asked"
         source = f"kv_cache_bytes {engine.kv_cache_bytes}"
     else:
@@ -58,11 +67,22 @@ def choose_pool_size(engine: EngineConfig, model: ModelConfig, itemsize: int, fr
     return PoolSize(num_blocks, reason)
 
 
-def choose_host_blocks(engine: EngineConfig, model: ModelConfig, itemsize: int) -> int:
-    """Blocks of the host pool: as asked, in blocks or in bytes. Bytes that do not hold a block make no pool."""
+def choose_host_blocks(engine: EngineConfig, model: ModelConfig, itemsize: int, free_bytes: int) -> int:
+    """Blocks of the host pool: as asked, in blocks or in bytes. `free_bytes` is ordinary memory.
+
+    Raises:
+        ValueError: the bytes do not hold a single block, or are more than are free.
+    """
+    block_bytes = engine.block_size * model.kv_bytes_per_token(itemsize)
+    if max(engine.host_blocks * block_bytes, engine.host_cache_bytes or 0) > free_bytes:
+        raise ValueError(f"the host pool would be larger than the {_human(free_bytes)} of memory that are free")
     if engine.host_cache_bytes is None:
         return engine.host_blocks
-    return engine.host_cache_bytes // (engine.block_size * model.kv_bytes_per_token(itemsize))
+    if engine.host_cache_bytes < block_bytes:
+        raise ValueError(
+            f"host_cache_bytes {engine.host_cache_bytes} do not hold a block of {block_bytes} bytes; give more, or none"
+        )
+    return engine.host_cache_bytes // block_bytes
 
 
 def describe_pool(size: PoolSize, host_blocks: int, block_size: int, block_bytes: int) -> str:

@@ -8,6 +8,7 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+REFRESH_SECONDS = 0.1
 PATIENCE_SECONDS = 1.0  # shorter work passes without a bar
 
 
@@ -21,20 +22,26 @@ class ProgressBar:
     def __init__(self, wanted: bool | None = None) -> None:
         self._wanted = wanted
         self._started_seconds = 0.0
+        self._updated_seconds = 0.0
         self._progress: Progress | None = None
 
     def __enter__(self) -> ProgressBar:
         self._started_seconds = time.monotonic()
         return self
 
+    def is_due(self) -> bool:
+        """Whether an `update` would show, and the last one was long enough ago."""
+        now = time.monotonic()
+        if self._progress is None and not self._wanted:
+            long = now - self._started_seconds > PATIENCE_SECONDS
+            return long and self._wanted is None and sys.stderr.isatty()
+        return now - self._updated_seconds > REFRESH_SECONDS
+
     def update(self, done: int, total: int, num_tokens: int) -> None:
         """Set the bar to `done` of `total` requests, `num_tokens` generated so far."""
-        elapsed_seconds = time.monotonic() - self._started_seconds
+        self._updated_seconds = time.monotonic()
+        elapsed_seconds = self._updated_seconds - self._started_seconds
         if self._progress is None:
-            if not self._wanted and not (
-                self._wanted is None and sys.stderr.isatty() and elapsed_seconds > PATIENCE_SECONDS
-            ):
-                return
             columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
             self._progress = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
             self._progress.add_task("", rate="")

@@ -1,6 +1,6 @@
 """Request (what the user asked), Sequence (one answer being written), RequestOutput (what comes back).
 
-Plain data: no text handling, no blocks, no tensors. Who changes a Sequence is said at each field.
+Plain data: no text handling, no blocks, no tensors. Once made, only the scheduler changes a Request or a Sequence.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ class Request:
     priority: int = 0
     cache_salt: str | None = None
     sequences: list[Sequence] = field(default_factory=list)
-    parted: bool = False  # its sequences go on by themselves
+    forked: bool = False  # the prompt is computed, and its sequences go on by themselves
+    num_ended: int = 0  # of its sequences
     error: str | None = None  # what went wrong, when a forward pass failed under it
 
     @property
     def finished(self) -> bool:
         """True when every one of its sequences has ended."""
-        return all(sequence.status is Status.FINISHED for sequence in self.sequences)
+        return self.num_ended == len(self.sequences)
 
 
 @dataclass(eq=False, slots=True)

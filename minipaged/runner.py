@@ -79,12 +79,9 @@ class TorchRunner:
         model: the network.
         kv_cache: its blocks; same dtype and device as the model.
         sampler: draws the tokens.
-        attention: a backend: any module of `minipaged_kernels`.
+        attention: what has `paged_attention` and `write_kv`: a `minipaged_kernels.backends.Backend`, or the reference.
         on_logits: called in each step that draws, with the plan and the logits (rows, vocab) of its drawing chunks, one
             row each, in the plan's order. For tests and lessons, which must not change them.
-
-    Attributes:
-        num_executed_ops: memory operations that the last `run` executed: all of its plan's, unless it raised before.
     """
 
     def __init__(
@@ -100,7 +97,6 @@ class TorchRunner:
         self.sampler = sampler or Sampler()
         self.attention = attention
         self.on_logits = on_logits
-        self.num_executed_ops = 0
 
     def run(self, plan: StepPlan) -> StepResult:
         """Executes the memory operations in order, computes all chunks in one forward pass, draws.
@@ -115,12 +111,12 @@ class TorchRunner:
             ValueError: a chunk's table does not cover its context.
             FloatingPointError: the logits are not numbers.
         """
-        self.num_executed_ops = 0
         with torch.inference_mode():
+            self.kv_cache.num_applied = 0
             try:
                 self.kv_cache.apply(plan.memory_ops)
             finally:
-                self.num_executed_ops = self.kv_cache.num_applied
+                plan.num_executed_ops = self.kv_cache.num_applied
             if not plan.chunks:
                 return StepResult(draws=[])
             inputs = StepInputs.build(plan.chunks, self.kv_cache.block_size, self.model.device)
@@ -153,7 +149,7 @@ class TorchRunner:
         for row, chunk in enumerate(plan.chunks[i] for i in drawing):
             for i in range(chunk.draws):
                 rows.append(row)
-                samplings.append(replace(chunk.sampling, index=chunk.sampling.index + i))
+                samplings.append(replace(chunk.sampling, index=chunk.sampling.index + i) if i else chunk.sampling)
                 positions.append(chunk.start + len(chunk.token_ids))
         if len(rows) > len(drawing):
             logits = logits[torch.tensor(rows, device=logits.device)]  # (draws, vocab)

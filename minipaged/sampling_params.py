@@ -5,7 +5,10 @@ Knows nothing of text: stop strings are carried here and watched for where there
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
+from operator import index
 from typing import Any
 
 
@@ -42,29 +45,31 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         # One string, or any list, is what users write; a tuple is what a frozen, hashable object holds.
-        object.__setattr__(self, "stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()))
-        object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids or ()))
-        self._require_int("n", self.n, 1)
-        self._require_int("max_tokens", self.max_tokens, 1)
-        if self.top_k is not None:
-            self._require_int("top_k", self.top_k, 1)
-        if self.logprobs is not None:
-            self._require_int("logprobs", self.logprobs, 0)
-        if self.seed is not None:
-            self._require_int("seed", self.seed, 0)
-        if not _is_number(self.temperature) or not 0 <= self.temperature < float("inf"):
-            raise ValueError(f"SamplingParams: temperature is {self.temperature!r}; it must be 0 (greedy) or above")
-        if not _is_number(self.top_p) or not 0 < self.top_p <= 1:
-            raise ValueError(f"SamplingParams: top_p is {self.top_p!r}; it must be above 0 and at most 1")
+        put = partial(object.__setattr__, self)
+        put("stop", (self.stop,) if isinstance(self.stop, str) else self._items("stop"))
         if not all(isinstance(text, str) and text for text in self.stop):
             raise ValueError(f"SamplingParams: stop is {self.stop!r}; it must be strings that are not empty")
-        for token_id in self.stop_token_ids:
-            self._require_int("stop_token_ids", token_id, 0)
+        put("stop_token_ids", tuple(_int("stop_token_ids", item, 0) for item in self._items("stop_token_ids")))
+        for name, least in (("n", 1), ("max_tokens", 1), ("top_k", 1), ("logprobs", 0), ("seed", 0)):
+            value = getattr(self, name)
+            if value is not None or name in ("n", "max_tokens"):
+                put(name, _int(name, value, least))
+        for name in ("temperature", "top_p"):
+            put(name, _float(name, getattr(self, name)))
+        if not 0 <= self.temperature < float("inf"):
+            raise ValueError(f"SamplingParams: temperature is {self.temperature!r}; it must be 0 (greedy) or above")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"SamplingParams: top_p is {self.top_p!r}; it must be above 0 and at most 1")
+        if not isinstance(self.ignore_eos, bool):
+            raise ValueError(f"SamplingParams: ignore_eos is {self.ignore_eos!r}; it must be True or False")
 
-    @staticmethod
-    def _require_int(name: str, value: object, least: int) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"SamplingParams: {name} is {value!r}; it must be a whole number of at least {least}")
+    def _items(self, name: str) -> tuple[Any, ...]:
+        value = getattr(self, name)
+        if value is None:
+            return ()
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+            raise ValueError(f"SamplingParams: {name} is {value!r}; it must be a list")
+        return tuple(value)
 
     @classmethod
     def from_dict(cls, options: dict[str, Any]) -> SamplingParams:
@@ -76,5 +81,21 @@ class SamplingParams:
         return cls(**options)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _int(name: str, value: Any, least: int) -> int:
+    """An int, or what numpy and torch have for one."""
+    try:
+        number = -1 if isinstance(value, bool) else index(value)
+    except TypeError:
+        number = -1
+    if number < least:
+        raise ValueError(f"SamplingParams: {name} is {value!r}; it must be a whole number of at least {least}")
+    return number
+
+
+def _float(name: str, value: Any) -> float:
+    try:
+        if isinstance(value, (bool, str)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"SamplingParams: {name} must be a number that a float can hold") from None

@@ -1,21 +1,21 @@
 """Scheduler: decides what the next step computes, and books what came back.
 
 It knows requests and counts tokens. It knows no tensor, no clock and no text, and of memory only what the `Memory`
-protocol says, which presumes no blocks: a learner's allocator takes the place of ours.
+protocol says, which presumes no blocks but the table that goes into the plan: a learner's allocator fits.
 
 Two rules carry everything else:
 
 - Prefill and decode are not kinds. A running sequence has tokens that are not computed yet (one, when it decodes; many,
   when its prompt has just come or its blocks were taken away), and each step gives it a chunk of them.
-- Age never changes. Running and waiting are both kept oldest first, the youngest gives way, so the oldest always
-  advances and nothing deadlocks.
+- Rank never changes: the order policy's value, then age. Running and waiting are both kept by rank, the oldest first;
+  the youngest gives way, so the oldest that runs always advances and nothing deadlocks.
 """
 
 from __future__ import annotations
 
-import heapq
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Protocol
 
 from minipaged.plan import Chunk, MemoryOp, StepPlan, StepResult
@@ -115,7 +115,7 @@ class Scheduler:
         self.watermark_slots = watermark_slots
         self.order = order
         self._running: list[Sequence] = []  # by rank
-        self._waiting: list[tuple[Any, Sequence]] = []  # a heap of (rank, sequence)
+        self._waiting: list[Sequence] = []  # by rank
         self._events: list[Event] = []  # since the last `take_events`
         self._planned: dict[int, Sequence] | None = None  # the open step's sequences; None between steps
         self._end_after_step: list[tuple[Sequence, FinishReason]] = []  # asked for while a step was open
@@ -131,7 +131,7 @@ class Scheduler:
     @property
     def waiting(self) -> tuple[Sequence, ...]:
         """The waiting sequences in the order in which they will be admitted."""
-        return tuple(sequence for _, sequence in sorted(self._waiting, key=lambda entry: entry[0]))
+        return tuple(self._waiting)
 
     @property
     def num_running(self) -> int:
@@ -161,7 +161,18 @@ class Scheduler:
         """Queue a request: its first sequence, from which the others are forked when the prompt is computed.
 
         Raises:
-            ValueError: it could never fit; the message has both numbers. Nothing is queued then.
+            ValueError: as `require_fit`. Nothing is queued then.
+        """
+        self.require_fit(request)
+        for sequence in request.sequences:
+            sequence.rank = (self.order(sequence), *sequence.age)
+        self._wait(request.sequences[0])
+
+    def require_fit(self, request: Request) -> None:
+        """Refuse what could never run, with the pool to itself.
+
+        Raises:
+            ValueError: the message has both numbers.
         """
         prompt, answer = len(request.prompt_token_ids), request.params.max_tokens
         need = prompt + answer - 1  # the last token drawn is never fed back, so it needs no slot and no position
@@ -174,9 +185,6 @@ class Scheduler:
                     f"request {request.id} needs {need} token slots (prompt {prompt} + max_tokens {answer} - 1), "
                     f"above the {limit} {what}"
                 )
-        for sequence in request.sequences:
-            sequence.rank = (self.order(sequence), *sequence.age)
-        self._wait(request.sequences[0])
 
     def finish(self, sequence: Sequence, reason: FinishReason) -> None:
         """End a sequence from outside (a cancellation, a stop string); during a step, at the end of that step."""
@@ -189,22 +197,22 @@ class Scheduler:
         """End a sequence now; one that has ended already stays as it is."""
         if sequence.status is Status.FINISHED:
             return
+        was_queued = True
         if sequence.status is Status.RUNNING:
-            self._running.remove(sequence)
+            del self._running[bisect_left(self._running, sequence.rank, key=_rank)]
             self.memory.release(sequence)
         else:
-            self._waiting = [entry for entry in self._waiting if entry[1] is not sequence]
-            heapq.heapify(self._waiting)
+            was_queued = self._stop_waiting(sequence)
         sequence.status = Status.FINISHED
         sequence.finish_reason = reason
         self._events.append(Event("finish", sequence.id, reason))
         request = sequence.request
+        request.num_ended += 1
         if request.finished:
             self.memory.end_request(request)
-        elif not request.parted:  # it stood for the others, too: the next one takes its place
-            following = next(other for other in request.sequences if other.status is not Status.FINISHED)
-            if following.index > sequence.index:
-                self._wait(following)
+        elif was_queued and not request.forked:  # it stood for the others, too: the next one takes its place
+            behind = islice(request.sequences, sequence.index + 1, None)
+            self._wait(next(other for other in behind if other.status is not Status.FINISHED))
 
     # One step --------------------------------------------------------------------------------------------------------
 
@@ -225,7 +233,7 @@ class Scheduler:
         position = 0
         while position < len(self._running):
             sequence = self._running[position]
-            if len(sequence.tokens) - sequence.num_computed > 1:
+            if len(sequence.tokens) - sequence.num_computed > 1:  # a decode has nothing to find: its token is computed
                 sequence.num_computed += self.memory.continue_walk(sequence)
             behind = len(self._running) - position - 1
             n = min(len(sequence.tokens) - sequence.num_computed, budget - behind, self.max_chunk_tokens)
@@ -241,13 +249,13 @@ class Scheduler:
 
         # 2. Waiting sequences, while budget, places and slots last; none when memory was just found too small.
         while not preempted and self._waiting and budget and len(self._running) < self.max_sequences:
-            sequence = self._waiting[0][1]
+            sequence = self._waiting[0]
             reserve = self.watermark_slots if self._running else 0
             admission = self.memory.admit(sequence, min(budget, self.max_chunk_tokens), reserve)
             if admission is None:
                 break
-            heapq.heappop(self._waiting)
-            insort(self._running, sequence, key=lambda running: running.rank)
+            self._waiting.pop(0)
+            insort(self._running, sequence, key=_rank)
             sequence.status = Status.RUNNING
             sequence.num_computed = admission.num_cached
             self._events.append(Event("admit", sequence.id, f"{admission.num_cached} of {len(sequence.tokens)} cached"))
@@ -262,7 +270,8 @@ class Scheduler:
         """Book a step that went well: advance, append what was drawn, finish and release.
 
         Returns:
-            The sequences that got a token or ended, in the plan's order.
+            Each sequence that got a token or ended, once: the plan's in its order, then those that were cancelled
+            meanwhile.
         """
         assert self._planned is not None, "no step is open"
         planned = self._planned
@@ -274,7 +283,7 @@ class Scheduler:
             sequence.peak_computed = max(sequence.peak_computed, sequence.num_computed)
             if not draws:
                 continue
-            drawing = [sequence] if sequence.request.parted else [sequence, *self._part(sequence)]
+            drawing = [sequence] if sequence.request.forked else [sequence, *self._fork_others(sequence)]
             for drawer, draw in zip(drawing, draws, strict=True):
                 if drawer.status is not Status.FINISHED:
                     drawer.tokens.append(draw.token_id)
@@ -285,14 +294,13 @@ class Scheduler:
                 self._end(sequence, "stop")
             elif len(sequence.draws) >= sequence.request.params.max_tokens:
                 self._end(sequence, "length")
-        return changed + self._close_step()
+        return list(dict.fromkeys(changed + self._close_step()))
 
-    def fail(self, plan: StepPlan, num_executed_ops: int, error: str) -> list[Sequence]:
+    def fail(self, plan: StepPlan, error: str) -> list[Sequence]:
         """Book a step whose forward pass raised: its requests end with `error`, their blocks return.
 
         Args:
-            plan: the open plan.
-            num_executed_ops: how many of its memory operations were carried out before it failed.
+            plan: the open plan, which says how many of its memory operations were carried out.
             error: one line for the user.
 
         Returns:
@@ -300,7 +308,7 @@ class Scheduler:
         """
         assert self._planned is not None, "no step is open"
         planned = self._planned
-        self.memory.abort_step(plan.memory_ops[num_executed_ops:])
+        self.memory.abort_step(plan.memory_ops[plan.num_executed_ops :])
         ended: list[Sequence] = []
         for request in {sequence.request.id: sequence.request for sequence in planned.values()}.values():
             request.error = error
@@ -308,7 +316,7 @@ class Scheduler:
                 if sequence.status is not Status.FINISHED:
                     self._end(sequence, "error")
                     ended.append(sequence)
-        return ended + self._close_step()
+        return list(dict.fromkeys(ended + self._close_step()))
 
     # Within ----------------------------------------------------------------------------------------------------------
 
@@ -317,14 +325,14 @@ class Scheduler:
         end = start + n
         tokens = sequence.tokens
         request = sequence.request
-        draws = 0 if end < len(tokens) else 1 if request.parted else len(request.sequences) - sequence.index
+        draws = 0 if end < len(tokens) else 1 if request.forked else len(request.sequences) - sequence.index
         return Chunk(sequence.id, start, tokens[start:end], self.memory.table(sequence), draws, sequence.sampling)
 
     def _preempt_youngest(self, needy: Sequence, n: int) -> Sequence:
         """Take the youngest running sequence's slots back; it waits, with what it has drawn, to be computed again."""
         victim = self._running.pop()
         self.memory.release(victim)
-        cause = f"sequence {needy.id} needs room for {n} more tokens"
+        cause = f"sequence {needy.id} needs room for tokens[{needy.num_computed}:{needy.num_computed + n}]"
         self._events.append(Event("preempt", victim.id, cause))
         victim.status = Status.WAITING
         victim.num_computed = 0
@@ -333,14 +341,22 @@ class Scheduler:
         return victim
 
     def _wait(self, sequence: Sequence) -> None:
-        heapq.heappush(self._waiting, (sequence.rank, sequence))
+        insort(self._waiting, sequence, key=_rank)
 
-    def _part(self, lead: Sequence) -> list[Sequence]:
+    def _stop_waiting(self, sequence: Sequence) -> bool:
+        """Take it out of the queue; False for one that is not in it, since it is still to be forked."""
+        place = bisect_left(self._waiting, sequence.rank, key=_rank)
+        if place == len(self._waiting) or self._waiting[place] is not sequence:
+            return False
+        del self._waiting[place]
+        return True
+
+    def _fork_others(self, lead: Sequence) -> list[Sequence]:
         """The prompt is computed: the request's other sequences start where the first one stands.
 
         One that finds no place among the running starts as preempted. One that was ended already is not started.
         """
-        lead.request.parted = True
+        lead.request.forked = True
         followers = lead.request.sequences[lead.index + 1 :]
         for follower in followers:
             if follower.status is Status.FINISHED:
@@ -350,9 +366,10 @@ class Scheduler:
                 self.memory.fork(lead, follower)
                 follower.num_computed = lead.num_computed
                 follower.status = Status.RUNNING
-                insort(self._running, follower, key=lambda running: running.rank)
+                insort(self._running, follower, key=_rank)
                 self._events.append(Event("fork", follower.id, f"from sequence {lead.id}"))
             else:
+                self._events.append(Event("wait", follower.id, f"{self.max_sequences} sequences run already"))
                 self._wait(follower)
         return followers
 
@@ -364,3 +381,7 @@ class Scheduler:
         for sequence, reason in asked_for:
             self._end(sequence, reason)
         return ended
+
+
+def _rank(sequence: Sequence) -> tuple[Any, int, int]:
+    return sequence.rank

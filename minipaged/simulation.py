@@ -1,4 +1,4 @@
-"""SimulatedRunner: the runner's door without a model behind it. VirtualClock: time that moves when it is told to.
+"""SimulatedRunner: the runner's door without a model behind it.
 
 The simulated cache stores, in each slot, the token whose K and V would lie there. A chunk writes its tokens, reads its
 whole context back through its block table, and draws a token that depends on all of it: a block that is lost, shared
@@ -12,21 +12,8 @@ from collections.abc import Sequence as Items
 from minipaged.plan import Chunk, CopyBlock, Draw, MemoryOp, Poison, StepPlan, StepResult, SwapIn, SwapOut
 
 
-class VirtualClock:
-    """A clock for an engine: call it for the time, `advance` it to let time pass. Seconds."""
-
-    def __init__(self) -> None:
-        self.now_seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.now_seconds
-
-    def advance(self, seconds: float) -> None:
-        self.now_seconds += seconds
-
-
 class StaleRead(AssertionError):
-    """A slot of a sequence's context held something other than what it should."""
+    """A sequence's context has a slot that holds nothing."""
 
 
 class SimulatedRunner:
@@ -42,7 +29,6 @@ class SimulatedRunner:
     def __init__(self, num_blocks: int, block_size: int, vocab_size: int, num_host_blocks: int = 0) -> None:
         self.block_size = block_size
         self.vocab_size = vocab_size
-        self.num_executed_ops = 0
         self._device: list[list[int | None]] = [[None] * block_size for _ in range(num_blocks)]
         self._host: list[list[int | None]] = [[None] * block_size for _ in range(num_host_blocks)]
 
@@ -50,12 +36,12 @@ class SimulatedRunner:
         """Carry the plan out.
 
         Raises:
-            StaleRead: a context that has a hole, or a block table that is too short for it.
+            StaleRead: a context that has a hole.
+            IndexError: a block table that is too short for its chunk.
         """
-        self.num_executed_ops = 0
         for operation in plan.memory_ops:
             self._apply(operation)
-            self.num_executed_ops += 1
+            plan.num_executed_ops += 1
         # As in a model, every layer writes before it attends: first all chunks write, then all read.
         for chunk in plan.chunks:
             for offset, token_id in enumerate(chunk.token_ids):

@@ -14,7 +14,7 @@ class Event:
     """One change of a sequence's state, with its cause.
 
     Args:
-        kind: "admit", "fork", "preempt" or "finish".
+        kind: "admit", "fork", "wait" (a fork that finds no place), "preempt" or "finish".
         sequence: the sequence's id.
         cause: one line for a reader.
     """
@@ -56,7 +56,7 @@ class StepRecord:
         started_seconds: the engine's clock when it began.
         seconds: how long it took, by the engine's clock.
         chunks: what was computed.
-        events: who was admitted, preempted, finished, in order, since the last record.
+        events: who was admitted, forked, preempted, finished, in order, since the last record.
         num_running: sequences that go on.
         num_waiting: sequences that wait.
         total_slots: token slots in the device pool.

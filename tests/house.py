@@ -43,6 +43,7 @@ class RecordingRunner(SimulatedRunner):
         if plan.step in self.fail_after_ops:
             executed = self.fail_after_ops[plan.step]
             super().run(StepPlan(plan.step, [], plan.memory_ops[:executed]))
+            plan.num_executed_ops = min(executed, len(plan.memory_ops))
             raise RuntimeError(f"the lights went out after {executed} operations")
         result = super().run(plan)
         if plan.step in self.fail_in_steps:
@@ -98,6 +99,11 @@ class House:
         self.engine.step()
         self.memory.check()
         return {chunk.sequence: len(chunk.token_ids) for chunk in self.runner.plans[-1].chunks}
+
+    def step_without_plan(self) -> None:
+        """A step whose runner is not ours."""
+        self.engine.step()
+        self.memory.check()
 
     def run(self, max_steps: int = 10_000) -> list[dict[int, int]]:
         """Run until nothing is left to do; returns what each step computed."""

@@ -19,6 +19,7 @@ FLOORS = {
     "minipaged.llm": 5,
     "minipaged.progress": 5,
     "minipaged.engine": 4,
+    "minipaged.interrupts": 1,
     "minipaged.scheduler": 3,
     "minipaged.runner": 3,
     "minipaged.simulation": 3,
@@ -38,6 +39,11 @@ STRANGERS = [
     {"minipaged.scheduler", "minipaged.runner"},
     {"minipaged.scheduler", "minipaged.simulation"},
     {"minipaged.runner", "minipaged.simulation"},
+    {"minipaged.scheduler", "minipaged.memory"},
+    {"minipaged.scheduler", "minipaged.model"},
+    {"minipaged.runner", "minipaged.memory"},
+    {"minipaged.runner", "minipaged.request"},
+    {"minipaged.model", "minipaged.request"},
 ]
 WITHOUT_TENSORS = ("minipaged.memory", "minipaged.scheduler", "minipaged.simulation", "minipaged.engine")
 

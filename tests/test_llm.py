@@ -27,8 +27,6 @@ def llm(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLM]:
 class Script:
     """Draws a fixed text's tokens, whatever it is asked."""
 
-    num_executed_ops = 0
-
     def __init__(self, llm: LLM, prompt: str, answer: str) -> None:
         assert llm.tokenizer is not None
         self.token_ids = [*llm.tokenizer.encode(answer), 0]
@@ -205,8 +203,32 @@ def test_a_folder_without_a_tokenizer(tiny_folder: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("prompts", "params", "message"),
+    [
+        (None, None, "prompts are a NoneType"),
+        (b"abc", None, "prompts are a bytes"),
+        ({"prompt": "a"}, None, "prompts are a dict"),
+        ("\ud800", None, "lone surrogate"),
+        (["a", "\ud800"], GREEDY, "prompt 1: .*lone surrogate"),
+        ("a", {"max_tokens": 5}, "sampling_params are a dict"),
+        ("a", [None], "sampling_params has a NoneType"),
+        ([["a"]], None, "token ids"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_refused(llm: LLM, prompts: Any, params: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        llm.generate(prompts, params)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"num_blocks": 10**12}, "of memory that are free"),
+        ({"kv_cache_bytes": 10**18}, "of memory that are free"),
+        ({"host_blocks": 10**12, "num_blocks": 4}, "of memory that are free"),
+        ({"host_cache_bytes": 10, "num_blocks": 4}, "do not hold a block"),
+        ({"device": "cpu:foo"}, "device is 'cpu:foo'"),
+        ({"attention": "magic"}, "attention is 'magic'"),
         ({"num_bloks": 4}, "unknown option 'num_bloks'; known are block_size"),
         ({"kv_cache_bytes": 10}, "kv_cache_bytes 10 do not hold one block"),
         ({"device": "tpu"}, "device is 'tpu'"),

@@ -120,25 +120,28 @@ def test_memory_operations_come_first_and_a_plan_may_hold_nothing_else() -> None
     tokens = list(range(10, 22))
     runner.run(StepPlan(0, [Chunk(0, 0, tokens[:8], (0, 1), 0, GREEDY)], []))
     moves = [CopyBlock(0, 5), SwapOut(1, 1), Poison(0), Poison(1), SwapIn(1, 9)]
-    assert runner.run(StepPlan(1, [], moves)).draws == []
-    assert runner.num_executed_ops == 5
+    plan = StepPlan(1, [], moves)
+    assert runner.run(plan).draws == []
+    assert plan.num_executed_ops == 5
     runner.run(StepPlan(2, [Chunk(0, 8, tokens[8:], (6, 9, 7), 1, GREEDY)], [CopyBlock(5, 6), Poison(5)]))
     close(seen[-1][0], plain_logits(model, tokens)[-1])
 
 
 def test_a_failing_step_says_how_many_operations_were_executed() -> None:
     runner, _ = nan_runner(MODELS["plain"], num_blocks=3)
+    plan = StepPlan(0, [], [Poison(0), Poison(1), CopyBlock(0, 1), CopyBlock(0, 3)])
     with pytest.raises(IndexError):
-        runner.run(StepPlan(0, [], [Poison(0), Poison(1), CopyBlock(0, 1), CopyBlock(0, 3)]))
-    assert runner.num_executed_ops == 2
+        runner.run(plan)
+    assert plan.num_executed_ops == 2
 
     def broken(*args, **kwargs) -> torch.Tensor:
         raise RuntimeError("the lights went out")
 
     runner.attention = SimpleNamespace(write_kv=reference.write_kv, paged_attention=broken)
+    plan = StepPlan(1, [Chunk(0, 0, [1], (0,), 1, GREEDY)], [CopyBlock(0, 1)])
     with pytest.raises(RuntimeError, match="lights"):
-        runner.run(StepPlan(1, [Chunk(0, 0, [1], (0,), 1, GREEDY)], [CopyBlock(0, 1)]))
-    assert runner.num_executed_ops == 1
+        runner.run(plan)
+    assert plan.num_executed_ops == 1
 
 
 def test_nan_that_is_read_is_a_fault_and_not_a_token() -> None:

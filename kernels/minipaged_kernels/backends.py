@@ -1,4 +1,4 @@
-"""Which backends run here, which one `auto` takes, and why. Imports a backend only when it is chosen.
+"""Which backends run here, which one `auto` takes, and why. Imports a backend only when it is asked for.
 
 Knows no kernel's inside: a backend is three functions with one signature, see `reference.py`.
 """
@@ -24,7 +24,6 @@ class Backend:
         name: one of `NAMES`.
         reason: why it was taken, in a few words.
         paged_attention, write_kv, copy_blocks: see `minipaged_kernels.reference`.
-        invariant: a row's bits depend on its own sequence only, whatever else is in the batch.
     """
 
     name: str
@@ -32,7 +31,6 @@ class Backend:
     paged_attention: Callable[..., torch.Tensor]
     write_kv: Callable[..., Any]
     copy_blocks: Callable[..., Any]
-    invariant: bool = False
 
 
 def unavailable(name: str, device_type: str) -> str | None:
@@ -50,10 +48,10 @@ def unavailable(name: str, device_type: str) -> str | None:
         return None if find_spec("numba") else "Numba is not installed; pip install numba"
     if not find_spec("triton"):
         return "Triton is not installed (it runs on Linux); pip install triton"
-    reason = import_module("minipaged_kernels.triton_attention").available()
+    reason: str | None = import_module("minipaged_kernels.triton_attention").available()
     if reason is None and device_type == "cpu" and torch.cuda.is_available():
         return "it runs on the GPU, and the model is on the CPU; use --device cuda"
-    return reason if reason is None else str(reason)
+    return reason
 
 
 def choose(name: str, device_type: str) -> Backend:
@@ -77,10 +75,6 @@ def choose(name: str, device_type: str) -> Backend:
 
 
 def _load(name: str, reason: str) -> Backend:
-    attention = {"triton": "triton_attention"}.get(name, name)
-    cache = {"triton": "triton_cache"}.get(name, name)
-    of_attention = import_module(f"minipaged_kernels.{attention}")
-    of_cache = import_module(f"minipaged_kernels.{cache}")
-    return Backend(
-        name, reason, of_attention.paged_attention, of_cache.write_kv, of_cache.copy_blocks, invariant=name == "cpu"
-    )
+    modules = ("triton_attention", "triton_cache") if name == "triton" else (name, name)
+    of_attention, of_cache = (import_module(f"minipaged_kernels.{module}") for module in modules)
+    return Backend(name, reason, of_attention.paged_attention, of_cache.write_kv, of_cache.copy_blocks)

@@ -1,7 +1,7 @@
 """The three kernels in plain torch: a gather and a softmax. The oracle of every other backend, so clarity comes first.
 
-Deliberately does not know: who owns a block, which sequences share one, what a token is. It never reads a slot beyond a
-sequence's context, so what lies there (NaN, in debug mode) cannot reach a result.
+Deliberately does not know: who owns a block, which sequences share one, what a token is. It uses no slot beyond a
+sequence's context: blocks are gathered whole, then cut, so what lies there (NaN, in debug mode) cannot reach a result.
 """
 
 from __future__ import annotations

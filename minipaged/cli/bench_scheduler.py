@@ -43,7 +43,6 @@ class SchedulerResult:
 class _Echo:
     """Draws the same token for everyone, with nothing computed."""
 
-    num_executed_ops = 0
     _draw = (Draw(7, 0.0),)
 
     def run(self, plan: StepPlan) -> StepResult:

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `minipaged demo`."""
     parser.description = (
         "Answer some twenty prompts, English and Chinese, that arrive over time, on a KV pool that is too small for "
-        "all of them at once; then do the same work in four ways and compare. Takes about half a minute."
+        "all of them at once; then do the same work in four ways and compare. Takes about a minute."
     )
     add_model_option(parser)
     parser.add_argument("--num-blocks", type=int, default=64, metavar="N", help="blocks in the KV pool (default 64)")

@@ -64,7 +64,10 @@ def parse_bytes(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b)?", text.strip().lower())
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 4096, 512KiB, 64MiB or 1.5GiB")
-    return int(float(match[1]) * _UNITS[match[2]])
+    try:
+        return int(float(match[1]) * _UNITS[match[2]])
+    except OverflowError:
+        raise argparse.ArgumentTypeError(f"{text[:20]}… is more than any machine has") from None
 
 
 def settle_threads(llm: LLM) -> None:

@@ -18,7 +18,7 @@ from collections import OrderedDict
 
 
 class BlockPool:
-    """Every operation is O(1).
+    """Taking, sharing and giving back a block is O(1); the views and `check` are O(blocks).
 
     Args:
         num_blocks: blocks in the pool, at least 1.

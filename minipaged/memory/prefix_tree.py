@@ -1,13 +1,13 @@
-"""PrefixTree: which token prefixes are resident, and where.
+r"""PrefixTree: which token prefixes are resident, and where.
 
 A full block never changes, so its content is named by the tokens that lead to it: a path from a root. A node stands for
 one full block and records where its content lies: a device block, a host block, or both. With neither it is not in
 the tree.
 
-Knows no sequences, counts nothing and moves nothing: `tiers.py` decides where a node's content lies.
+Knows no sequences and moves nothing: `tiers.py` decides where a node's content lies.
 
     block_size 2                 root
-                                /    \\
+                                /    \
          [we, like]  block 3 ──┘      └── [你, 好]  block 0
               │
          [tea, and]  block 7, host 1     a prompt "we like tea ,": the first node is shared, and the first token of
@@ -61,7 +61,9 @@ class Walk:
 
 
 class PrefixTree:
-    """Roots, and below them one node per resident full block. Every operation is O(tokens of the block · log nodes).
+    """Roots, and below them one node per resident full block.
+
+    To find, insert or remove one takes O(its tokens · log nodes).
 
     Args:
         block_size: tokens of a node, at least 1.

@@ -47,14 +47,6 @@ class Tiers:
         self._on_device: dict[int, Node] = {}  # device block -> the node that it holds
         self._on_host: dict[int, Node] = {}  # host block -> the node that it holds
 
-    def node_on(self, block: int) -> Node | None:
-        """The node whose content lies in a device block."""
-        return self._on_device.get(block)
-
-    def node_on_host(self, host_block: int) -> Node | None:
-        """The node whose content lies in a host block."""
-        return self._on_host.get(host_block)
-
     def take(self) -> int:
         """A device block for the caller alone. The caller has looked at `pool.num_available`."""
         if self.pool.num_free:

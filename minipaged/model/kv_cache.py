@@ -7,8 +7,7 @@ comes here as a log of operations.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from minipaged_kernels import reference
@@ -104,9 +103,8 @@ class KVCache:
             IndexError: an operation names a block that is not there; it and its neighbours of one kind are not done.
         """
         self.num_applied = 0
-        for kind, group in groupby(memory_ops, type):
-            operations = list(group)
-            if kind is Poison:
+        for operations in _batches(memory_ops):
+            if isinstance(operations[0], Poison):
                 self.blocks[[self._device(op.block) for op in operations if isinstance(op, Poison)]] = float("nan")
             else:
                 source, destination = self._pools(operations[0])
@@ -155,3 +153,39 @@ class KVCache:
         if not 0 <= block < self.num_host_blocks:
             raise IndexError(f"KVCache: host block {block} is not among the {self.num_host_blocks} there are")
         return block
+
+
+def _batches(memory_ops: Iterable[MemoryOp]) -> Iterator[list[MemoryOp]]:
+    """Cuts a log into runs of one kind whose operations may happen in any order, or a second time after a failure.
+
+    So a run ends before an operation whose destination was read or written in it, or whose source was written in it.
+    """
+    batch: list[MemoryOp] = []
+    read: set[tuple[str, int]] = set()
+    written: set[tuple[str, int]] = set()
+    for op in memory_ops:
+        source, destination = _ends(op)
+        if batch and (
+            type(op) is not type(batch[0]) or destination in read or destination in written or source in written
+        ):
+            yield batch
+            batch, read, written = [], set(), set()
+        batch.append(op)
+        written.add(destination)
+        if source is not None:
+            read.add(source)
+    if batch:
+        yield batch
+
+
+def _ends(op: MemoryOp) -> tuple[tuple[str, int] | None, tuple[str, int]]:
+    """The block that an operation reads, if any, and the one that it writes, each with its pool."""
+    match op:
+        case CopyBlock(source, destination):
+            return ("device", source), ("device", destination)
+        case SwapOut(device, host):
+            return ("device", device), ("host", host)
+        case SwapIn(host, device):
+            return ("host", host), ("device", device)
+        case Poison(block):
+            return None, ("device", block)

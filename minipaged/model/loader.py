@@ -35,11 +35,13 @@ def resolve_model(name: str | Path) -> Path:
     Raises:
         ValueError: neither a shipped model nor a folder.
     """
+    if not isinstance(name, (str, Path)):
+        raise ValueError(f"model is {name!r}; it must be the name of a shipped model, or a folder")
     shipped = sorted(folder.name for folder in ASSETS.iterdir() if folder.is_dir()) if ASSETS.is_dir() else []
     if isinstance(name, str) and name in shipped:
         return ASSETS / name
     folder = Path(name)
-    if not folder.is_dir():
+    if not str(name) or not folder.is_dir():
         raise ValueError(
             f"model {str(name)!r} is neither a folder nor shipped; shipped are {', '.join(shipped) or 'none'}"
         )

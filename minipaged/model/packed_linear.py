@@ -1,7 +1,7 @@
 """PackedLinear: a linear layer whose weight oneDNN keeps in the order in which its kernels read it.
 
-About twice as fast as `F.linear` in float32, and a row's result is the same to the bit in a batch of any size, which
-`F.linear`'s is not. The bend between the MLP's two layers goes along: computed by itself, its last few numbers take
+Faster than `F.linear`, and a row's result is the same to the bit in a batch of any size, which
+`F.linear`'s is not. The MLP's activation goes along: computed by itself, its last few numbers take
 another path than those that fill a vector register, so a row's bits would depend on how many rows there are. Where
 oneDNN or its packed form is missing, the plain layers stay: right, but neither.
 """
@@ -68,9 +68,5 @@ def pack_linears(model: GPT) -> bool:
                 bends = isinstance(parent, MLP) and child is parent.c_fc
                 setattr(parent, name, PackedLinear(child, model.config.activation if bends else None))
         if isinstance(parent, MLP):
-            parent.activation = _as_it_is
+            parent.activation = nn.Identity()
     return True
-
-
-def _as_it_is(x: torch.Tensor) -> torch.Tensor:
-    return x

@@ -16,8 +16,6 @@ from tests.house import House
 class Script:
     """A runner that draws the same tokens for everyone, one after the other."""
 
-    num_executed_ops = 0
-
     def __init__(self, prompt_length: int, tokens: list[int]) -> None:
         self.prompt_length = prompt_length
         self.tokens = tokens
@@ -72,6 +70,13 @@ def test_22_end_of_text() -> None:
         ({"stop": ""}, "stop is"),
         ({"stop_token_ids": (-5,)}, "stop_token_ids is -5"),
         ({"logprobs": -1}, "logprobs is -1"),
+        ({"temperature": 10**400}, "temperature must be a number"),
+        ({"temperature": "hot"}, "temperature must be a number"),
+        ({"stop": 5}, "stop is 5"),
+        ({"stop": {"a": 1}}, "stop is"),
+        ({"stop_token_ids": b"ab"}, "stop_token_ids is"),
+        ({"ignore_eos": "no"}, "ignore_eos is 'no'"),
+        ({"n": True}, "n is True"),
         ({"temprature": 1.0}, "unknown option 'temprature'"),
     ],
 )
@@ -100,7 +105,14 @@ def test_25_engine_options_are_refused_by_name(options: dict[str, Any], message:
 
 @pytest.mark.parametrize(
     ("prompt", "message"),
-    [([], "the prompt is empty"), ([5, 1000], "token id 1000"), ([-1], "token id -1"), ([1.5], "whole numbers")],
+    [
+        ([], "the prompt is empty"),
+        ([5, 1000], "token id 1000"),
+        ([-1], "token id -1"),
+        ([1.5], "whole numbers"),
+        ([True], "whole numbers"),
+        (b"ab", "whole numbers"),
+    ],
 )
 def test_25_prompts_are_refused_and_the_engine_goes_on(prompt: list[Any], message: str) -> None:
     house = House(40, 4)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from minipaged.model.kv_cache import KVCache
+from minipaged.model.kv_cache import _batches as cache_batches
 from minipaged.plan import CopyBlock, Poison, SwapIn, SwapOut
 from tests.tiny_models import tiny_config
 
@@ -84,6 +85,21 @@ def test_neighbours_go_together_and_the_log_holds() -> None:
     assert contents(cache.blocks) == [4, 4, 4, 0, 5, 3]
     assert contents(cache.host_blocks) == [0, 1, 102, 3, 104, 105]
     assert cache.num_applied == len(log)
+
+
+def test_what_was_done_and_not_counted_may_be_done_again() -> None:
+    """An interruption between the copies and their count: the group is repeated, and nothing is different."""
+    log = [CopyBlock(0, 1), CopyBlock(2, 0), CopyBlock(1, 2), SwapOut(0, 0), SwapOut(1, 0), SwapIn(0, 1)]
+    whole = numbered(3, num_host_blocks=1)
+    whole.apply(log)
+    for k in range(len(log)):
+        cache = numbered(3, num_host_blocks=1)
+        cache.apply(log[:k])
+        (first, *_) = cache_batches(log[k:])
+        cache.apply(first)  # done, and not counted
+        cache.apply(log[k:])
+        assert contents(cache.blocks) == contents(whole.blocks)
+        assert contents(cache.host_blocks) == contents(whole.host_blocks)
 
 
 def test_a_step_that_failed_is_made_good_by_the_next() -> None:
