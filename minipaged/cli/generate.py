@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_TOKENS = 256
 VARIED_TEMPERATURE = 0.8
+_MARK_ALONE = re.compile(r"[。？！.?!]?\n*")
+_BEGINNING = re.compile(r"^[。？！.?!]?\n+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -192,16 +195,23 @@ def _show(prompts: list[str], streams: list[Stream], n: int) -> None:
 
 
 class _Answer:
-    """Prints one answer's pieces; newlines at its beginning are left out, since it stands on a line of its own."""
+    """Prints one answer's pieces. It stands on a line of its own, so newlines at its beginning are left out.
+
+    So is a mark before them: to a question without one, the model writes the mark first, and then answers.
+    """
 
     def __init__(self) -> None:
         self.ended = False
-        self._begun = False
+        self._held: str | None = ""  # what has come while it may still be such a beginning; None when it no longer can
 
     def add(self, piece: Piece) -> None:
-        text = piece.text if self._begun else piece.text.lstrip("\n")
-        self._begun = self._begun or bool(text)
         self.ended = self.ended or piece.finish_reason is not None
+        text = piece.text
+        if self._held is not None:
+            self._held += text
+            if _MARK_ALONE.fullmatch(self._held) and not self.ended:
+                return
+            text, self._held = _BEGINNING.sub("", self._held), None
         if text:
             print(_printable(text), end="", flush=True)
 

@@ -10,7 +10,8 @@ import pytest
 
 from minipaged import LLM, SamplingParams
 from minipaged.cli import main
-from minipaged.cli.generate import _printable
+from minipaged.cli.generate import _Answer, _printable
+from minipaged.llm import Piece
 from tests.cli.conftest import needs_shipped_model
 from tests.tiny_folder import make_tiny_folder
 
@@ -147,3 +148,24 @@ def test_the_shipped_model_explains_black_holes(capsys: pytest.CaptureFixture[st
     assert main(["generate", "请解释什么是黑洞", "What is tea?"]) == 0
     shown = capsys.readouterr().out
     assert "黑洞是" in shown and "Tea is a drink" in shown
+
+
+@pytest.mark.parametrize(
+    ("pieces", "shown"),
+    [
+        (["。", "\n", "黑洞", "是"], "黑洞是"),
+        (["?\n", "Tea"], "Tea"),
+        (["\n\n", "Tea"], "Tea"),
+        (["。", "然后"], "。然后"),
+        ([". ", "And"], ". And"),
+        (["a", "\n", "b"], "a\nb"),
+        (["。"], "。"),
+    ],
+)
+def test_a_mark_that_the_question_lacked_is_not_shown(
+    pieces: list[str], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = _Answer()
+    for number, text in enumerate(pieces):
+        answer.add(Piece(0, text, (1,), "stop" if number == len(pieces) - 1 else None))
+    assert capsys.readouterr().out == shown
