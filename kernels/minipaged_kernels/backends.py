@@ -49,6 +49,8 @@ def unavailable(name: str, device_type: str) -> str | None:
     if not find_spec("triton"):
         return "Triton is not installed (it runs on Linux); pip install triton"
     reason: str | None = import_module("minipaged_kernels.triton_attention").available()
+    if reason is None and device_type == "cuda" and not torch.cuda.is_available():
+        return "no CUDA device here; Triton's interpreter runs it on --device cpu"
     if reason is None and device_type == "cpu" and torch.cuda.is_available():
         return "it runs on the GPU, and the model is on the CPU; use --device cuda"
     return reason
