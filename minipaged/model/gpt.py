@@ -151,8 +151,7 @@ def full_attention(layer: int, query: torch.Tensor, key: torch.Tensor, value: to
     v = value.to(wide).repeat_interleave(group, dim=1)  # (tokens, num_heads, head_dim)
 
     scores = torch.einsum("qhd,khd->hqk", q, k) * query.shape[-1] ** -0.5  # (num_heads, tokens, tokens)
-    hidden = torch.ones(scores.shape[1:], dtype=torch.bool, device=scores.device).triu(
-        1
-    )  # (tokens, tokens): the future
-    weights = scores.masked_fill(hidden, float("-inf")).softmax(dim=-1)  # (num_heads, tokens, tokens)
+    # (tokens, tokens), True above the diagonal: what a row must not see
+    future = torch.ones(scores.shape[1:], dtype=torch.bool, device=scores.device).triu(1)
+    weights = scores.masked_fill(future, float("-inf")).softmax(dim=-1)  # (num_heads, tokens, tokens)
     return torch.einsum("hqk,khd->qhd", weights, v).to(query.dtype)  # (tokens, num_heads, head_dim)

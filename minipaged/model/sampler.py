@@ -125,9 +125,8 @@ def _draw(logits: torch.Tensor, samplings: Sequence[Sampling], positions: Sequen
 def _keep_top_k(scores: torch.Tensor, ks: list[int]) -> torch.Tensor:
     """-inf for all but each row's k largest, exactly k of them: on a tie the lower ids stay. (rows, vocab)."""
     index = torch.tensor(ks, device=scores.device)[:, None] - 1  # (rows, 1)
-    kth = scores.topk(max(ks), dim=-1).values.gather(
-        1, index
-    )  # (rows, 1); topk's values are sound on ties, its ids not
+    # (rows, 1); topk's values are sound on ties, its ids are not
+    kth = scores.topk(max(ks), dim=-1).values.gather(1, index)
     above, tied = scores > kth, scores == kth  # (rows, vocab)
     places = index + 1 - above.sum(dim=-1, keepdim=True)  # (rows, 1): places left for those equal to the k-th
     keep = above | (tied & (tied.cumsum(dim=-1) <= places))  # (rows, vocab)

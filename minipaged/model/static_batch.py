@@ -207,14 +207,12 @@ class _Batch:
 
             group = query.shape[1] // key.shape[1]  # query heads that share a KV head
             wide = torch.float64 if query.dtype == torch.float64 else torch.float32
-            q = (
-                query.to(wide).unflatten(0, (batch, new)).unflatten(2, (-1, group))
-            )  # (batch, new, kv_heads, group, dim)
+            # (batch, new, kv_heads, group, head_dim)
+            q = query.to(wide).unflatten(0, (batch, new)).unflatten(2, (-1, group))
             k = keys[:, :, :columns].to(wide)  # (batch, kv_heads, columns, head_dim)
             v = values[:, :, :columns].to(wide)  # (batch, kv_heads, columns, head_dim)
-            scores = (
-                torch.einsum("bqhgd,bhkd->bhgqk", q, k) * query.shape[-1] ** -0.5
-            )  # (batch, kv_heads, group, new, columns)
+            # (batch, kv_heads, group, new, columns)
+            scores = torch.einsum("bqhgd,bhkd->bhgqk", q, k) * query.shape[-1] ** -0.5
             weights = scores.masked_fill(future[:, None, None], float("-inf")).softmax(dim=-1)  # as scores
             out = torch.einsum("bhgqk,bhkd->bqhgd", weights, v)  # (batch, new, kv_heads, group, head_dim)
             return out.to(query.dtype).flatten(2, 3).flatten(0, 1)  # (batch * new, num_heads, head_dim)
