@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -27,3 +29,16 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.tiny_folder import make_tiny_folder  # torch is loaded only for those who ask
 
     return make_tiny_folder(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture
+def llm(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An `LLM` on 24 blocks of 4 slots and 8 on the host, its books checked at every step; nothing may be left."""
+    from minipaged import LLM
+
+    monkeypatch.setenv("MINIPAGED_DEBUG", "1")
+    llm = LLM(tiny_folder, num_blocks=24, block_size=4, host_blocks=8)
+    yield llm
+    assert not llm.engine.has_work
+    assert not llm._writers
+    assert llm.engine.scheduler.memory.held_slots == 0

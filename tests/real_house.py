@@ -88,3 +88,43 @@ def near_ties(request: Request, oracle: PlainAnswer, index: int = 0) -> int:
     assert len(ours) == len(theirs)
     assert request.sequences[index].finish_reason == oracle.finish_reason
     return 0
+
+
+Logits = dict[tuple[int, int, int], torch.Tensor]  # (request, index, position) -> (vocab)
+
+
+class Listening(RealHouse):
+    """A house that keeps every row of logits, by request, sequence and position."""
+
+    def __init__(self, model: GPT, num_blocks: int, block_size: int, **options: object) -> None:
+        self.logits: Logits = {}
+        self.owners: dict[int, tuple[int, int]] = {}  # sequence id -> (request, index)
+        super().__init__(model, num_blocks, block_size, on_logits=self._keep, **options)  # type: ignore[arg-type]
+
+    def submit(self, prompt: list[int], params: SamplingParams, name: int) -> Request:
+        request = self.engine.add_request(prompt, params)
+        self.owners.update((sequence.id, (name, sequence.index)) for sequence in request.sequences)
+        return request
+
+    def _keep(self, plan: StepPlan, logits: torch.Tensor) -> None:
+        for chunk, row in zip([chunk for chunk in plan.chunks if chunk.draws], logits, strict=True):
+            name, index = self.owners[chunk.sequence]
+            key = (name, index, chunk.start + len(chunk.token_ids))
+            assert key not in self.logits, "a token is drawn once"
+            self.logits[key] = row.clone()
+
+
+def run_together(house: Listening, jobs: list) -> list[Request]:  # type: ignore[type-arg]
+    """All of them, as they arrive and are cancelled."""
+    requests: dict[int, Request] = {}
+    step = 0
+    while len(requests) < len(jobs) or house.engine.has_work:
+        for name, (prompt, params, arrival, cancelled) in enumerate(jobs):
+            if arrival == step:
+                requests[name] = house.submit(prompt, params, name)
+            if cancelled is not None and cancelled + arrival == step:
+                house.engine.cancel(requests[name])
+        if house.engine.has_work:
+            house.engine.step()
+        step += 1
+    return [requests[name] for name in range(len(jobs))]

@@ -18,37 +18,12 @@ from minipaged_kernels import backends
 from minipaged.model.gpt import GPT
 from minipaged.model.loader import load_model, resolve_model
 from minipaged.model.packed_linear import available, pack_linears
-from minipaged.plan import StepPlan
-from minipaged.request import Request
 from minipaged.sampling_params import SamplingParams
-from tests.real_house import RealHouse
+from tests.real_house import Listening, Logits, run_together
 from tests.tiny_models import tiny_gpt
 
 BITWISE = backends.unavailable("cpu", "cpu") is None and available(torch.float32)
 needs_cpu_path = pytest.mark.skipif(not BITWISE, reason="the CPU path needs Numba and oneDNN's packed linear layers")
-
-Logits = dict[tuple[int, int, int], torch.Tensor]  # (request, index, position) -> (vocab)
-
-
-class Listening(RealHouse):
-    """A house that keeps every row of logits, by request, sequence and position."""
-
-    def __init__(self, model: GPT, num_blocks: int, block_size: int, **options: object) -> None:
-        self.logits: Logits = {}
-        self.owners: dict[int, tuple[int, int]] = {}  # sequence id -> (request, index)
-        super().__init__(model, num_blocks, block_size, on_logits=self._keep, **options)  # type: ignore[arg-type]
-
-    def submit(self, prompt: list[int], params: SamplingParams, name: int) -> Request:
-        request = self.engine.add_request(prompt, params)
-        self.owners.update((sequence.id, (name, sequence.index)) for sequence in request.sequences)
-        return request
-
-    def _keep(self, plan: StepPlan, logits: torch.Tensor) -> None:
-        for chunk, row in zip([chunk for chunk in plan.chunks if chunk.draws], logits, strict=True):
-            name, index = self.owners[chunk.sequence]
-            key = (name, index, chunk.start + len(chunk.token_ids))
-            assert key not in self.logits, "a token is drawn once"
-            self.logits[key] = row.clone()
 
 
 @st.composite
@@ -83,22 +58,6 @@ def run_alone(model: GPT, backend: backends.Backend, jobs: list) -> tuple[Logits
         logits |= house.logits
         answers.append([sequence.output_token_ids for sequence in request.sequences])
     return logits, answers
-
-
-def run_together(house: Listening, jobs: list) -> list[Request]:  # type: ignore[type-arg]
-    """All of them, as they arrive and are cancelled."""
-    requests: dict[int, Request] = {}
-    step = 0
-    while len(requests) < len(jobs) or house.engine.has_work:
-        for name, (prompt, params, arrival, cancelled) in enumerate(jobs):
-            if arrival == step:
-                requests[name] = house.submit(prompt, params, name)
-            if cancelled is not None and cancelled + arrival == step:
-                house.engine.cancel(requests[name])
-        if house.engine.has_work:
-            house.engine.step()
-        step += 1
-    return [requests[name] for name in range(len(jobs))]
 
 
 squeezes = st.fixed_dictionaries(
@@ -150,31 +109,6 @@ def test_bitwise_on_the_shipped_model(jobs: list, squeeze: dict) -> None:  # typ
 
 
 @needs_cpu_path
-@pytest.mark.parametrize("host_blocks", [0, 20, 400])
-def test_31_ten_sequences_in_a_third_of_the_blocks_they_need(host_blocks: int) -> None:
-    """Conformance 31: preemptions must occur, and the logits are those of a roomy pool, bit for bit."""
-    model = tiny_gpt(seed=5, max_positions=1024)
-    pack_linears(model)
-    jobs = [
-        (
-            [(i * 13 + j * (i + 2)) % 50 for j in range(40 + 90 * i)],
-            SamplingParams(temperature=0, max_tokens=100),
-            0,
-            None,
-        )
-        for i in range(10)
-    ]
-    need = sum(-(-(len(prompt) + 99) // 16) for prompt, *_ in jobs)
-    roomy = Listening(model, need, 16, attention=BACKEND)
-    run_together(roomy, jobs)
-    squeezed = Listening(model, need // 3, 16, host_blocks=host_blocks, attention=BACKEND)
-    requests = run_together(squeezed, jobs)
-    assert sum(request.sequences[0].num_preemptions for request in requests) > 0
-    assert squeezed.logits.keys() == roomy.logits.keys()
-    for place, row in squeezed.logits.items():
-        assert torch.equal(row, roomy.logits[place]), place
-
-
 def _packed(dtype: torch.dtype) -> GPT:
     model = tiny_gpt(seed=2, dtype=dtype, max_positions=80)
     pack_linears(model)

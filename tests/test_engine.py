@@ -86,36 +86,6 @@ def test_host_pools(model, oracle, host_blocks: int, share_prefixes: bool) -> No
         assert house.memory.stats().swaps_in > 0
 
 
-def test_28_a_seed_gives_one_answer_whoever_runs_beside_it(model) -> None:  # type: ignore[no-untyped-def]
-    params = SamplingParams(n=3, seed=11, max_tokens=15)
-    prompt = list(range(20))
-    alone = RealHouse(model, 64, 8).run([prompt], [params])[0]
-    answers = [sequence.output_token_ids for sequence in alone.sequences]
-    assert len({tuple(answer) for answer in answers}) == 3, "its n answers differ from each other"
-
-    crowd = [list(range(i, i + 30)) for i in range(5)] + [prompt] + [[9] * 40] * 3
-    house = RealHouse(model, 14, 4, budget=24)
-    requests = house.run(crowd, [SamplingParams(seed=i, max_tokens=10) for i in range(5)] + [params] * 4)
-    assert sum(sequence.num_preemptions for request in requests for sequence in request.sequences) > 0
-    assert [sequence.output_token_ids for sequence in requests[5].sequences] == answers
-
-
-def test_29_log_probabilities_equal_one_full_forward_pass(model) -> None:  # type: ignore[no-untyped-def]
-    house = RealHouse(model, 9, 4, budget=16)
-    params = [SamplingParams(temperature=0.9, seed=i, logprobs=3, max_tokens=8) for i in range(4)]
-    requests = house.run([[(i * 3 + j) % 50 for j in range(20)] for i in range(4)], params)
-    assert sum(request.sequences[0].num_preemptions for request in requests) > 0
-    for request in requests:
-        (sequence,) = request.sequences
-        oracle = plain_answer(model, request)
-        assert len(sequence.draws) == len(sequence.output_token_ids) == 8
-        for mine, right in zip(sequence.draws, oracle.draws, strict=True):
-            assert mine.token_id == right.token_id
-            assert mine.logprob == pytest.approx(right.logprob, abs=1e-4)
-            assert [token for token, _ in mine.top_logprobs] == [token for token, _ in right.top_logprobs]
-            assert [p for _, p in mine.top_logprobs] == pytest.approx([p for _, p in right.top_logprobs], abs=1e-4)
-
-
 def test_33_a_forward_pass_that_raises(model, oracle) -> None:  # type: ignore[no-untyped-def]
     """Fault in the middle of the network, after some layers have written their K and V."""
     house = RealHouse(model, 12, 8, host_blocks=4, budget=32)
