@@ -81,7 +81,7 @@ class Engine:
         Args:
             prompt_token_ids: at least one token, each in the model's vocabulary.
             params: how to sample; the defaults when None.
-            priority: see `minipaged.scheduler.by_priority`.
+            priority: see `minipaged.order.by_priority`.
             cache_salt: prefixes are shared only among requests of the same salt.
         """
         params = SamplingParams() if params is None else params

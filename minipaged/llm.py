@@ -20,6 +20,7 @@ from typing import Any, SupportsIndex
 import torch
 from minipaged_kernels import backends
 
+from minipaged.answer_writer import AnswerWriter, Piece
 from minipaged.config import EngineConfig
 from minipaged.engine import Engine
 from minipaged.memory.block_pool import BlockPool
@@ -30,11 +31,10 @@ from minipaged.model.kv_cache import KVCache
 from minipaged.model.loader import load_model, resolve_model
 from minipaged.model.packed_linear import pack_linears
 from minipaged.model.sampler import Sampler
-from minipaged.model.stop_strings import StopStrings
-from minipaged.model.tokenizer import StreamDecoder, Tokenizer
+from minipaged.model.tokenizer import Tokenizer
 from minipaged.pool_size import choose_host_blocks, choose_pool_size, describe_pool, free_host_bytes
 from minipaged.progress import ProgressBar
-from minipaged.request import Completion, FinishReason, Request, RequestOutput, Sequence
+from minipaged.request import Completion, Request, RequestOutput
 from minipaged.runner import TorchRunner
 from minipaged.sampling_params import SamplingParams
 from minipaged.scheduler import Scheduler
@@ -42,26 +42,6 @@ from minipaged.scheduler import Scheduler
 logger = logging.getLogger("minipaged")
 
 Prompt = str | Items[int]  # text, or token ids
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of one answer as it is written; `str(piece)` is its text. The pieces of an answer join to its text.
-
-    Args:
-        index: which of the request's n answers it belongs to.
-        text: whole characters only; may be empty.
-        token_ids: the tokens drawn since the last piece of this answer.
-        finish_reason: set on the answer's last piece.
-    """
-
-    index: int
-    text: str
-    token_ids: tuple[int, ...]
-    finish_reason: FinishReason | None = None
-
-    def __str__(self) -> str:
-        return self.text
 
 
 class LLM:
@@ -128,7 +108,9 @@ class LLM:
         self.engine = Engine(scheduler, runner, self.model_config, seed=self.config.seed)
         if debug:
             self.engine.listeners.append(lambda record: memory.check())
-        self._writers: dict[int, _Writer] = {}  # sequence id -> the text being written; of requests still being read
+        self._writers: dict[
+            int, AnswerWriter
+        ] = {}  # sequence id -> the text being written; of requests still being read
 
     # Asking ----------------------------------------------------------------------------------------------------------
 
@@ -224,7 +206,7 @@ class LLM:
                 raise ValueError("the prompt has a lone surrogate, which is no character") from None
             prompt = self.tokenizer.encode(prompt)
         request = self.engine.add_request(prompt, params, cache_salt=cache_salt)
-        writers = [_Writer(self.tokenizer, sequence) for sequence in request.sequences]
+        writers = [AnswerWriter(self.tokenizer, sequence) for sequence in request.sequences]
         self._writers.update((sequence.id, writer) for sequence, writer in zip(request.sequences, writers, strict=True))
         return _Job(text, request, writers)
 
@@ -275,60 +257,13 @@ class Stream(Iterator[Piece]):
         self.close()
 
 
-class _Writer:
-    """Turns one sequence's tokens into text, holding back half characters and what may become a stop string."""
-
-    def __init__(self, tokenizer: Tokenizer | None, sequence: Sequence) -> None:
-        self.sequence = sequence
-        self.stopped = False  # a stop string was found; it and what follows are not in the text
-        self._decoder = StreamDecoder(tokenizer, sequence.request.prompt_token_ids) if tokenizer else None
-        self._stop = StopStrings(sequence.request.params.stop)
-        self._pieces: list[Piece] = []
-        self._num_taken = 0  # pieces that a stream has taken
-        self._num_read = 0  # draws that have been turned into text
-        self._ended = False
-
-    @property
-    def text(self) -> str:
-        return "".join(piece.text for piece in self._pieces)
-
-    @property
-    def finish_reason(self) -> FinishReason | None:
-        return "stop" if self.stopped else self.sequence.finish_reason
-
-    def read(self) -> None:
-        """Turn what the sequence has drawn since the last call into a piece; the rest of the text when it has ended."""
-        draws = self.sequence.draws[self._num_read :]
-        ends = self.sequence.finish_reason is not None
-        if self._ended or not (draws or ends):
-            return
-        self._num_read += len(draws)
-        text = ""
-        if self._decoder is not None:
-            for draw in draws:
-                text += self._stop.push(self._decoder.push(draw.token_id))
-            if ends:
-                text += self._stop.push(self._decoder.flush()) + self._stop.flush()
-            self.stopped = self._stop.found
-        self._ended = ends or self.stopped
-        token_ids = tuple(draw.token_id for draw in draws)
-        self._pieces.append(Piece(self.sequence.index, text, token_ids, self.finish_reason))
-
-    def take(self) -> list[Piece]:
-        """The pieces since the last call."""
-        self.read()  # brings news only if the sequence was ended from outside any step
-        pieces = self._pieces[self._num_taken :]
-        self._num_taken = len(self._pieces)
-        return pieces
-
-
 @dataclass(slots=True)
 class _Job:
     """A request with the text of its answers."""
 
     prompt: str | None
     request: Request
-    writers: list[_Writer]
+    writers: list[AnswerWriter]
 
     @property
     def num_tokens(self) -> int:

@@ -14,10 +14,10 @@ Two rules carry everything else:
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
 from itertools import islice
 from typing import Any, Protocol
 
+from minipaged.order import Order, first_come_first_served
 from minipaged.plan import Chunk, MemoryOp, StepPlan, StepResult
 from minipaged.request import FinishReason, Request, Sequence, Status
 from minipaged.trace import Event
@@ -53,24 +53,6 @@ class Memory(Protocol):
     def take_operations(self) -> list[MemoryOp]: ...
     def end_step(self) -> None: ...
     def abort_step(self, unexecuted: list[MemoryOp]) -> None: ...
-
-
-Order = Callable[[Sequence], Any]
-
-
-def first_come_first_served(sequence: Sequence) -> int:
-    """The order of arrival."""
-    return 0  # ties are broken by age
-
-
-def shortest_first(sequence: Sequence) -> int:
-    """Fewest tokens that it may still need, as known when it arrives."""
-    return sequence.num_prompt_tokens + sequence.request.params.max_tokens
-
-
-def by_priority(sequence: Sequence) -> int:
-    """Lowest `Request.priority` first."""
-    return sequence.request.priority
 
 
 class Scheduler:

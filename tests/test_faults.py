@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from minipaged.order import by_priority, first_come_first_served, shortest_first
 from minipaged.plan import StepPlan, StepResult
 from minipaged.sampling_params import SamplingParams
-from minipaged.scheduler import by_priority, first_come_first_served, shortest_first
 from minipaged.simulation import SimulatedRunner
 from tests.house import House, unrelated
 

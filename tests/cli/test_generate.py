@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from minipaged import LLM, SamplingParams
+from minipaged.answer_writer import Piece
 from minipaged.cli import main
 from minipaged.cli.generate import _Answer, _printable
-from minipaged.llm import Piece
 from tests.cli.conftest import needs_shipped_model
 from tests.tiny_folder import make_tiny_folder
 
