@@ -86,9 +86,9 @@ def test_ctrl_c_at_any_moment(seed: int) -> None:
     interrupted = 0
     for round in range(6):
         requests = [house.add(unrelated(number % 3, 4 + number), max_tokens=6) for number in range(4)]
-        signal.setitimer(signal.ITIMER_REAL, 0.0004 * (seed + 1) + 0.0007 * round)
         previous = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
         try:
+            signal.setitimer(signal.ITIMER_REAL, 0.0004 * (seed + 1) + 0.0007 * round)
             while house.engine.has_work:
                 house.engine.step()
             time.sleep(0.02)  # the signal comes here at the latest
