@@ -94,9 +94,9 @@ class KVCache:
     def apply(self, memory_ops: Iterable[MemoryOp]) -> None:
         """Executes a log of operations in its order, as if each had ended before the next began.
 
-        Neighbours of one kind go together as long as none touches what another has written or read, so what was done and
-        not counted may be done again. On an accelerator all of it is queued on one stream: no block is read while it is
-        still being written.
+        Neighbours of one kind go together as long as none touches what another has written or read, so what was done
+        and not counted may be done again. On an accelerator all of it is queued on one stream: no block is read while
+        it is still being written.
 
         `num_applied` counts those done, from 0 in each call, so that after an error the caller knows how far it got.
 
