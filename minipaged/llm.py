@@ -64,9 +64,9 @@ class LLM:
         self.model_config, self.model = load_model(folder, self.config.dtype, device)
         self.tokenizer = Tokenizer.from_folder(folder)
         parameters = sum(weight.numel() for weight in self.model.parameters())
-        pack_linears(self.model)
         self.backend = backends.choose(self.config.attention, device.type)
         _compile_kernels(self.backend, self.model.dtype)
+        pack_linears(self.model, own_kernel=self.backend.name == "cpu")
 
         itemsize, block_size = self.model.dtype.itemsize, self.config.block_size
         size = choose_pool_size(self.config, self.model_config, itemsize, _free_bytes(device))

@@ -111,7 +111,7 @@ def test_bitwise_on_the_shipped_model(jobs: list, squeeze: dict) -> None:  # typ
 @needs_cpu_path
 def _packed(dtype: torch.dtype) -> GPT:
     model = tiny_gpt(seed=2, dtype=dtype, max_positions=80)
-    pack_linears(model)
+    pack_linears(model, own_kernel=True)
     return model
 
 
@@ -121,7 +121,7 @@ def _shipped() -> GPT | None:
     except ValueError:
         return None
     _, model = load_model(folder)
-    pack_linears(model)
+    pack_linears(model, own_kernel=True)
     return model
 
 

@@ -1,12 +1,11 @@
 """The three kernels on the CPU, in Numba: blocks are read where they lie, by every core.
 
 The arithmetic of attention, and why each row's bits depend on its own sequence only, is in `cpu_attention.py`; here
-tensors become addresses and strides, threads are set to work, and what was compiled is kept. What the threads run is
-compiled as a C function and called by its address, because Numba would otherwise optimise all of it once more in each
-of the three functions that it makes of a parallel loop (15 s instead of 6).
+tensors become addresses and strides, threads are set to work (`team.py`), and what was compiled is kept. What the
+threads run is compiled as a C function: whoever has the threads can call it by its address, and Numba optimises it once
+and not in each of the three functions that it makes of a parallel loop (6 s instead of 15).
 
-Deliberately does not know: who owns a block, or which layer this is. To be called from one thread at a time (Numba's
-rule).
+Deliberately does not know: who owns a block, or which layer this is. To be called from one thread at a time.
 """
 
 # Numba's functions have no types that mypy could read.
@@ -14,6 +13,7 @@ rule).
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import time
 import zlib
@@ -24,23 +24,29 @@ from typing import Any
 import numba
 import numpy as np
 import torch
-from numba import carray, cfunc, njit, prange, types
+from numba import carray, cfunc, njit, types
 
-from minipaged_kernels import reference
-from minipaged_kernels.cpu_attention import JOB, ROWS, attend_items, flat, list_items, merge_items
-from minipaged_kernels.simd import LANES, call, take_ticket
+from minipaged_kernels import cpu_linear, reference, team
+from minipaged_kernels.cpu_attention import ROWS, Job, attend_items, flat, list_items, merge_items
+from minipaged_kernels.simd import LANES, take_ticket
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 # -- K and V into their slots, blocks onto blocks ----------------------------------------------------------------------
 
-MOVE = np.dtype(
-    [(name, np.int64) for name in (
-        "key", "value", "kv", "slots", "counter",  # addresses; for a copy of blocks: source, -, destination, pairs, -
-        "count", "heads", "row", "block_size",  # tokens or pairs; `row` is a length in bytes, as all strides are
-        "key_token", "key_head", "value_token", "value_head", "block", "kv_value", "kv_head", "kv_slot", "threads",
-    )]
-)  # fmt: skip
+
+class Move(ctypes.Structure):
+    """What the threads are told. Lengths and strides are in bytes."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in (
+        "key", "value", "kv", "slots", "counter",  # addresses; for a copy of blocks: source, -, destination, pairs
+        "count", "heads", "row", "block_size",  # `count` tokens or pairs; `row` is a head's or a block's length
+        "key_token", "key_head", "value_token", "value_head", "block", "kv_value", "kv_head", "kv_slot",  # strides
+        "parts",  # of a block, for a copy
+        "ticket",  # what `counter` points to
+    )]  # fmt: skip
+
+
 TOKENS = 16  # that a thread takes at a time
 
 
@@ -66,47 +72,22 @@ def _write_tokens(job):
 
 @njit
 def _copy_slices(job):
-    """What one thread does of `copy_blocks`: the whole log, but of each block only its own slice. So none need wait."""
+    """What one thread does of `copy_blocks`: the whole log, but of each block only a slice. So none need wait."""
     source, destination, pairs = flat(job.key, np.uint8), flat(job.kv, np.uint8), flat(job.slots, np.int64)
-    thread = take_ticket(flat(job.counter, np.int64))
-    first_byte, end = thread * job.row // job.threads, (thread + 1) * job.row // job.threads
-    for n in range(job.count):
-        a, b = pairs[2 * n] * job.block, pairs[2 * n + 1] * job.kv_value
-        if a != b or job.key != job.kv:
-            for i in range(first_byte, end):
-                destination[b + i] = source[a + i]
+    counter = flat(job.counter, np.int64)
+    while True:
+        part = take_ticket(counter)
+        if part >= job.parts:
+            break
+        first_byte, end = part * job.row // job.parts, (part + 1) * job.row // job.parts
+        for n in range(job.count):
+            a, b = pairs[2 * n] * job.block, pairs[2 * n + 1] * job.kv_value
+            if a != b or job.key != job.kv:
+                for i in range(first_byte, end):
+                    destination[b + i] = source[a + i]
 
 
 # -- compiled when first needed ----------------------------------------------------------------------------------------
-
-
-@njit(parallel=True, nogil=True, cache=True)
-def _in_parallel(threads, function, job):
-    """Calls the C function at an address, with the job at another, in every thread at once."""
-    for _ in prange(threads):
-        call(function, job)
-
-
-@njit(nogil=True, cache=True)
-def _alone(function, job):
-    """The same in the calling thread, which need not wait for others that have nothing to do."""
-    call(function, job)
-
-
-def _on_threads(threads: int, function: Any, job: int) -> None:
-    if threads == 1:
-        _alone(function, job)
-    else:
-        _start_threads()
-        _in_parallel(threads, function, job)
-
-
-@functools.cache
-def _start_threads() -> None:
-    """Numba's start may set OpenMP's number of threads, which is torch's number too: put that back."""
-    before = torch.get_num_threads()
-    numba.get_num_threads()
-    torch.set_num_threads(before)
 
 
 # Numba's cache notices a change of the file that holds the compiled function, not of those whose functions it calls. A
@@ -114,8 +95,8 @@ def _start_threads() -> None:
 _SOURCES = zlib.crc32(b"".join(p.read_bytes() for p in sorted(Path(__file__).parent.glob("[cs]*.py"))))
 
 _NUMBERS = {torch.float32: types.float32, torch.bfloat16: types.uint16, torch.float16: types.int16}
-_JOB = types.void(types.CPointer(numba.from_dtype(JOB)))
-_MOVE = types.void(types.CPointer(numba.from_dtype(MOVE)))
+_JOB = types.void(types.CPointer(numba.from_dtype(np.dtype(Job))))
+_MOVE = types.void(types.CPointer(numba.from_dtype(np.dtype(Move))))
 
 
 def _attend_source(query_dtype: torch.dtype, kv_dtype: torch.dtype) -> Callable[[Any], None]:
@@ -174,7 +155,7 @@ def is_compiled(dtype: torch.dtype) -> bool:
 
 
 def warm_up(dtype: torch.dtype) -> float:
-    """Compiles all three kernels for a dtype, or loads them from the disk, by calling them once.
+    """Compiles the kernels for a dtype, or loads them from the disk; these three by calling them once.
 
     Returns:
         The seconds that it took.
@@ -187,24 +168,31 @@ def warm_up(dtype: torch.dtype) -> float:
     starts, table = torch.tensor([0, 1], dtype=torch.int32), torch.zeros(1, 1, dtype=torch.int32)
     paged_attention(token, kv, table, starts, starts[1:], 1.0)
     _merge_split(dtype)
+    cpu_linear.compiled()
     return time.perf_counter() - began
 
 
 # -- the three functions of every backend ------------------------------------------------------------------------------
 
 
-def _threads() -> int:
-    # Asking Numba itself would start its threads.
-    return min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-
-
 def _require(name: str, **tensors: torch.Tensor) -> None:
     """Refuses tensors that these kernels cannot read."""
     for what, tensor in tensors.items():
-        if tensor.device.type != "cpu":
+        if not tensor.is_cpu:
             raise ValueError(f"cpu.{name}: {what} is on {tensor.device}; this backend reads the CPU's memory only")
         if tensor.dtype not in DTYPES:
             raise ValueError(f"cpu.{name}: {what} is {tensor.dtype}; it must be float32, bfloat16 or float16")
+
+
+def _run(threads: int, function: int, job: Job | Move) -> None:
+    address = ctypes.addressof(job)
+    job.counter = address + type(job).ticket.offset
+    team.run(threads, function, address)
+
+
+def _address(array: np.ndarray) -> int:
+    address: int = array.__array_interface__["data"][0]  # a third of the time that `array.ctypes.data` takes
+    return address
 
 
 def paged_attention(
@@ -233,25 +221,23 @@ def paged_attention(
     )
     block_tables = block_tables.to(torch.int32)
     query_starts, context_lens = query_starts.int().contiguous(), context_lens.int().contiguous()
-    out = torch.empty(query.shape, dtype=query.dtype)  # (num_tokens, num_q_heads, head_dim)
+    out = query.new_empty(query.shape)  # (num_tokens, num_q_heads, head_dim)
 
-    threads = _threads()
+    threads = team.num_threads()
     group = num_q_heads // num_kv_heads
     items, split = list_items(query_starts.numpy(), context_lens.numpy(), group, num_kv_heads, head_dim, threads)
     apart = len(items) * ROWS if split else 0
     tops, sums = np.empty(apart, np.float32), np.empty(apart, np.float32)
     acc = np.empty(apart * (-(-head_dim // LANES) * LANES), np.float32)
-    counter = np.zeros(1, np.int64)
-    job = np.zeros(1, JOB)
-    job[0] = (
+    job = Job(
         *(t.data_ptr() for t in (query, kv_layer, out, block_tables, query_starts, context_lens)),
-        *(array.ctypes.data for array in (items, counter, tops, sums, acc)),
+        _address(items), 0, _address(tops), _address(sums), _address(acc),
         len(items), split, num_q_heads, num_kv_heads, head_dim, block_size,
-        query.stride(0), query.stride(1), *kv_layer.stride()[:4], block_tables.stride(0), scale,
+        query.stride(0), query.stride(1), *kv_layer.stride()[:4], block_tables.stride(0), 0, scale,
     )  # fmt: skip
-    _on_threads(threads, _attend(query.dtype, kv_layer.dtype), job.ctypes.data)
+    _run(threads, _attend(query.dtype, kv_layer.dtype), job)
     if split:
-        _on_threads(1, _merge_split(query.dtype), job.ctypes.data)
+        _run(1, _merge_split(query.dtype), job)
     return out
 
 
@@ -269,14 +255,12 @@ def write_kv(key: torch.Tensor, value: torch.Tensor, kv_layer: torch.Tensor, slo
     slots = slots.long().contiguous()
     tokens, heads, head_dim = key.shape
     size = kv_layer.element_size()
-    counter = np.zeros(1, np.int64)
-    job = np.zeros(1, MOVE)
     strides = (*key.stride()[:2], *value.stride()[:2], *kv_layer.stride()[:4])
-    job[0] = (
-        key.data_ptr(), value.data_ptr(), kv_layer.data_ptr(), slots.data_ptr(), counter.ctypes.data,
-        tokens, heads, head_dim * size, kv_layer.shape[3], *(n * size for n in strides), 0,
+    job = Move(
+        key.data_ptr(), value.data_ptr(), kv_layer.data_ptr(), slots.data_ptr(), 0,
+        tokens, heads, head_dim * size, kv_layer.shape[3], *(n * size for n in strides),
     )  # fmt: skip
-    _on_threads(max(1, min(_threads(), tokens // TOKENS)), _write(), job.ctypes.data)
+    _run(max(1, min(team.num_threads(), tokens // TOKENS)), _write(), job)
 
 
 def copy_blocks(source: torch.Tensor, destination: torch.Tensor, pairs: torch.Tensor) -> None:
@@ -291,15 +275,9 @@ def copy_blocks(source: torch.Tensor, destination: torch.Tensor, pairs: torch.Te
     if not len(pairs):
         return
     pairs = pairs.long().contiguous()
-    size, threads = source.element_size(), _threads()
-    counter = np.zeros(1, np.int64)
-    job = np.zeros(1, MOVE)
-    fields = job[0]
-    fields["key"], fields["kv"], fields["slots"] = source.data_ptr(), destination.data_ptr(), pairs.data_ptr()
-    fields["counter"], fields["count"], fields["row"] = counter.ctypes.data, len(pairs), source[0].numel() * size
-    fields["block"], fields["kv_value"], fields["threads"] = (
-        source.stride(0) * size,
-        destination.stride(0) * size,
-        threads,
-    )
-    _on_threads(threads, _copy(), job.ctypes.data)
+    size, threads = source.element_size(), team.num_threads()
+    job = Move(
+        key=source.data_ptr(), kv=destination.data_ptr(), slots=pairs.data_ptr(), count=len(pairs), parts=threads,
+        row=source[0].numel() * size, block=source.stride(0) * size, kv_value=destination.stride(0) * size,
+    )  # fmt: skip
+    _run(threads, _copy(), job)

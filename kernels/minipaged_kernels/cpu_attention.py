@@ -22,6 +22,8 @@ sequence's context is not multiplied by 0, it is not multiplied.
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 from numba import carray, njit
 
@@ -294,16 +296,18 @@ def _write_rows(sums, acc, out, token_0, row_0, rows, group, head_0, heads, num_
 
 # -- the work, shared out ----------------------------------------------------------------------------------------------
 
-# What the threads are told: a C struct.
-JOB = np.dtype(
-    [(name, np.int64) for name in (
+
+class Job(ctypes.Structure):
+    """What the threads are told. Strides are in elements."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in (
         "query", "kv", "out", "tables", "starts", "contexts", "items", "counter", "tops", "sums", "acc",  # addresses
         "num_items", "split", "num_q_heads", "num_kv_heads", "head_dim", "block_size",
-        "q_token", "q_head", "kv_block", "kv_value", "kv_head", "kv_slot", "table",  # strides, in elements
-    )]
-    + [("scale", np.float32)],
-    align=True,
-)  # fmt: skip
+        "q_token", "q_head", "kv_block", "kv_value", "kv_head", "kv_slot", "table",  # strides
+        "ticket",  # what `counter` points to
+    )] + [("scale", ctypes.c_float)]  # fmt: skip
+
+
 ITEM = 7  # sequence, first row, rows, first KV head, KV heads, first tile of keys, the tile after the last
 
 

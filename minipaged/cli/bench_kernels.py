@@ -28,9 +28,7 @@ from minipaged.cli import kernel_problems as problems
 
 BLOCK_SIZE = 16
 COPY_BYTES = 256 * 2**20  # far beyond any cache
-POOL_BYTES = (
-    256 * 2**20
-)  # as many layers as fill this, up to twelve, are visited in turn, so that none stays in a cache
+POOL_BYTES = 256 * 2**20  # layers that fill this, up to twelve, are visited in turn, so that none stays in a cache
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -85,10 +83,6 @@ def run(args: argparse.Namespace) -> int:
     if args.one_thread:
         clock = time.thread_time
         torch.set_num_threads(1)
-        if any(backend.name == "cpu" for backend in chosen):
-            import numba
-
-            numba.set_num_threads(1)
     copied = copy_bandwidth(device, clock)
     results: list[KernelResult] = []
     for dtype in args.dtype:

@@ -26,7 +26,7 @@ _REQUESTS = {"12.6M": 64, "124M": 32}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--size, --dtype, --against, --python, --rounds, --json."""
+    """Adds the options of `minipaged bench throughput`."""
     parser.add_argument("--size", choices=sorted(SIZES), default="12.6M", help="parameters of the random model")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--against", choices=("transformers", "vllm"), nargs="+", default=[], help="who else runs")
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--requests", type=int, metavar="N", help="default: 64 of the small model, 32 of the large")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="the median of which counts (default 3)")
     parser.add_argument("--attention", help="our kernels' backend (default auto)")
+    parser.add_argument("--parts", action="store_true", help="also say where our time goes (the clocks cost a little)")
     parser.add_argument("--json", action="store_true", help="print the figures only")
 
 
@@ -43,10 +44,11 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"bench throughput: --rounds {args.rounds}, --requests {args.requests}; at least 1 and 4")
     size = SIZES[args.size]
     work = workload(size, args.requests or _REQUESTS[args.size], args.dtype)
+    work["parts"] = args.parts
     if args.attention:
         work["options"] = {"attention": args.attention}
     contenders = ["ours", *args.against]
-    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
+    rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = write_checkpoint(Path(folder) / "model", size)
         file = Path(folder) / "workload.json"
@@ -63,8 +65,12 @@ def run(args: argparse.Namespace) -> int:
     rates = {name: statistics.median(f["tokens"] / f["seconds"] for f in rounds[name]) for name in contenders}
     matrix_rate = max(figures["matrix_rate"] for figures in rounds["ours"])
     limit = sum(work["lengths"]) / (operations(size, work) / matrix_rate)
+    median = min(rounds["ours"], key=lambda figures: abs(figures["tokens"] / figures["seconds"] - rates["ours"]))
+    parts = dict(sorted(median["parts"].items(), key=lambda part: -part[1]))
     if args.json:
-        print(json.dumps({"tokens_per_second": rates, "limit": limit, "gflops": matrix_rate / 1e9}))
+        print(
+            json.dumps({"tokens_per_second": rates, "limit": limit, "gflops": matrix_rate / 1e9, "part_seconds": parts})
+        )
         return 0
     table = Table(title=f"{args.size} parameters, {args.dtype}, {len(work['prompts'])} requests")
     for heading in ("", "tokens/s", "ours ÷ it", "of the limit"):
@@ -73,6 +79,13 @@ def run(args: argparse.Namespace) -> int:
         table.add_row(name, f"{rates[name]:.0f}", f"{rates['ours'] / rates[name]:.2f}", f"{rates[name] / limit:.0%}")
     table.add_row(f"limit at {matrix_rate / 1e9:.0f} GFLOP/s", f"{limit:.0f}", "", "")
     Console().print(table)
+    if parts:
+        table = Table(title=f"our {median['seconds']:.2f} s")
+        for heading in ("part", "seconds", "share"):
+            table.add_column(heading, justify="left" if heading == "part" else "right")
+        for part, seconds in parts.items():
+            table.add_row(part, f"{seconds:.3f}", f"{seconds / median['seconds']:.0%}")
+        Console().print(table)
     return 0
 
 
@@ -99,11 +112,11 @@ def operations(size: Size, work: dict[str, Any]) -> float:
     return total
 
 
-def _serve(python: str, name: str, checkpoint: Path, file: Path) -> dict[str, float]:
+def _serve(python: str, name: str, checkpoint: Path, file: Path) -> dict[str, Any]:
     script = Path(__file__).with_name("contender.py")
     done = subprocess.run([python, str(script), name, str(checkpoint), str(file)], capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise ValueError(f"bench throughput: {name} failed under {python}: {last}")
-    figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return figures

@@ -46,7 +46,7 @@ class Sampler:
                 f"Sampler: the largest logit of row {bad} is {float(peaks[bad])}; nothing to draw from"
             )
 
-        tokens = logits.argmax(dim=-1)  # (rows); the lowest id on a tie
+        tokens = _largest(logits)  # (rows)
         noisy = [row for row, sampling in enumerate(samplings) if sampling.temperature > 0]
         if noisy:
             positions = positions.tolist() if isinstance(positions, torch.Tensor) else positions
@@ -140,6 +140,13 @@ def _keep_top_p(probabilities: torch.Tensor, ps: list[float]) -> torch.Tensor:
     before = ordered.cumsum(dim=-1) - ordered  # (rows, vocab): sum of the more probable ones; 0 for the first
     keep = torch.zeros_like(probabilities, dtype=torch.bool).scatter_(1, ids, before < top_p)  # (rows, vocab)
     return probabilities.masked_fill(~keep, 0.0)
+
+
+def _largest(logits: torch.Tensor) -> torch.Tensor:
+    """The id of each row's largest logit, the lowest on a tie. (rows, vocab) to (rows) int64."""
+    if logits.is_cpu and logits.dtype == torch.float32:
+        return torch.from_numpy(logits.numpy().argmax(axis=1))  # the same, up to ten times faster than torch's
+    return logits.argmax(dim=-1)
 
 
 def _most_probable(logprobs: torch.Tensor, k: int) -> tuple[tuple[int, float], ...]:

@@ -58,7 +58,7 @@ def test_31_ten_sequences_in_a_third_of_the_blocks_they_need(host_blocks: int) -
     """Conformance 31: preemptions must occur, and the logits are those of a roomy pool, bit for bit."""
     backend = backends.choose("cpu", "cpu")
     model = tiny_gpt(seed=5, max_positions=1024)
-    pack_linears(model)
+    pack_linears(model, own_kernel=True)
     jobs = [
         (
             [(i * 13 + j * (i + 2)) % 50 for j in range(40 + 90 * i)],

@@ -1,0 +1,64 @@
+"""Each benchmark runs, small, and its figures hang together. How large they are is nobody's business here."""
+
+import json
+
+import pytest
+
+from minipaged import cli
+from minipaged.cli.bench_throughput import operations, workload
+from minipaged.cli.random_checkpoint import Size
+
+
+def figures(capsys: pytest.CaptureFixture[str], *arguments: str) -> object:
+    assert cli.main(["bench", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_throughput_says_where_the_time_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    found = figures(capsys, "throughput", "--requests", "4", "--rounds", "1", "--parts")
+    assert isinstance(found, dict)
+    assert 0 < found["tokens_per_second"]["ours"] < found["limit"]
+    parts = found["part_seconds"]
+    assert {"matrices", "head", "attention", "write_kv", "norms", "sampler", "bookkeeping"} < set(parts)
+    assert all(seconds > 0 for seconds in parts.values())
+    generated = sum(workload(Size(1, 1, 1, 4096), 4, "float32")["lengths"])
+    assert sum(parts.values()) < generated / found["tokens_per_second"]["ours"]  # of the time that was measured
+
+
+def test_the_limit_counts_what_the_matrices_must_do() -> None:
+    size = Size(num_layers=2, num_heads=1, width=4, vocab_size=10)
+    work = {"prompts": [[1, 2]], "lengths": [2]}  # three tokens are computed, two drawn
+    layers = 2 * 12 * 2 * 4 * 4 * 3
+    head = 2 * 10 * 4 * 2
+    attention = 4 * 4 * 2 * (1 + 2 + 3)
+    assert operations(size, work) == layers + head + attention
+
+
+def test_invariance_finds_no_bit_that_differs(capsys: pytest.CaptureFixture[str]) -> None:
+    found = figures(capsys, "invariance", "--rounds", "1")
+    assert isinstance(found, dict)
+    assert [case["different"] for case in found["cases"]] == [0] * len(found["cases"])
+    assert {case["neighbours"] for case in found["cases"]} >= {1, 7, 31}
+    assert any(case["preemptions"] for case in found["cases"])
+    assert all(rate > 0 for rate in found["tokens_per_second"].values())
+
+
+def test_kernels_counts_bytes_for_every_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("kernels", "--heads", "2", "--head-dim", "16", "--contexts", "32", "--sequences", "2")
+    found = figures(capsys, *arguments, "--dtype", "float32")
+    assert isinstance(found, dict)
+    copied = found["copy_gigabytes_per_second"]
+    decodes = [result for result in found["results"] if result["kind"] == "decode"]
+    assert {result["backend"] for result in decodes} >= {"reference", "cpu"}
+    for result in decodes:
+        moved = 2 * (2 * 32 * 2 * 16 + 2 * 2 * 16) * 4 / 1e9  # K, V, query and result of two sequences
+        assert result["gigabytes_per_second"] == pytest.approx(moved / result["milliseconds"] * 1e3)
+        assert result["share"] == pytest.approx(result["gigabytes_per_second"] / copied)
+
+
+def test_memory_and_scheduler(capsys: pytest.CaptureFixture[str]) -> None:
+    (books,) = figures(capsys, "memory", "--books", "--sizes", "200")  # type: ignore[misc]
+    assert books["num_blocks"] == 200
+    assert min(books[f"{name}_per_second"] for name in ("allocated", "evicted", "swapped")) > 0
+    found = figures(capsys, "scheduler", "--running", "4", "8")
+    assert len(found) == 2  # type: ignore[arg-type]
