@@ -28,7 +28,7 @@ from numba import carray, cfunc, njit, types
 
 from minipaged_kernels import cpu_linear, reference, team
 from minipaged_kernels.cpu_attention import ROWS, Job, attend_items, flat, list_items, merge_items
-from minipaged_kernels.simd import LANES, take_ticket
+from minipaged_kernels.simd import LANES, load, load_first, prefetch, store, store_first, take_ticket
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -36,7 +36,7 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 class Move(ctypes.Structure):
-    """What the threads are told. Lengths and strides are in bytes."""
+    """What the threads are told. Lengths and strides are in bytes, or, to write words, in words."""
 
     _fields_ = [(name, ctypes.c_int64) for name in (
         "key", "value", "kv", "slots", "counter",  # addresses; for a copy of blocks: source, -, destination, pairs
@@ -50,24 +50,44 @@ class Move(ctypes.Structure):
 TOKENS = 16  # that a thread takes at a time
 
 
-@njit
-def _write_tokens(job):
-    """What one thread does of `write_kv`: tokens, until there are none left."""
-    key, value, kv = flat(job.key, np.uint8), flat(job.value, np.uint8), flat(job.kv, np.uint8)
+@njit(forceinline=True)
+def _copy_words(source, a, destination, b, count):
+    """`count` float32 from source[a] on, or what takes as much room, to destination[b] on."""
+    whole = count // LANES * LANES
+    for i in range(0, whole, LANES):
+        store(destination, b + i, load(source, a + i))
+    if whole < count:
+        store_first(count - whole, destination, b + whole, load_first(count - whole, source, a + whole))
+
+
+@njit(forceinline=True)
+def _copy_bytes(source, a, destination, b, count):
+    for i in range(count):
+        destination[b + i] = source[a + i]
+
+
+@njit(forceinline=True)
+def _write_tokens(job, key, value, kv, copy_row):
+    """What one thread does of `write_kv`: tokens, until there are none left.
+
+    Head by head, so that tokens that are neighbours in a block are written one behind the other; and the next head's
+    place is asked for in advance, since a store that misses the cache holds up those behind it.
+    """
     slots, counter = flat(job.slots, np.int64), flat(job.counter, np.int64)
+    line = 64 // kv.itemsize
     while True:
         start = take_ticket(counter) * TOKENS
         if start >= job.count:
             break
-        for token in range(start, min(start + TOKENS, job.count)):
-            place = slots[token] // job.block_size * job.block + slots[token] % job.block_size * job.kv_slot
-            for head in range(job.heads):
-                k, v = token * job.key_token + head * job.key_head, token * job.value_token + head * job.value_head
+        for head in range(job.heads):
+            for token in range(start, min(start + TOKENS, job.count)):
+                place = slots[token] // job.block_size * job.block + slots[token] % job.block_size * job.kv_slot
                 to = place + head * job.kv_head
-                for i in range(job.row):
-                    kv[to + i] = key[k + i]
-                for i in range(job.row):
-                    kv[to + job.kv_value + i] = value[v + i]
+                for i in range(0, job.row, line):
+                    prefetch(kv, to + job.kv_head + i)
+                    prefetch(kv, to + job.kv_head + job.kv_value + i)
+                copy_row(key, token * job.key_token + head * job.key_head, kv, to, job.row)
+                copy_row(value, token * job.value_token + head * job.value_head, kv, to + job.kv_value, job.row)
 
 
 @njit
@@ -129,9 +149,16 @@ def _merge_split(query_dtype: torch.dtype) -> Any:
 
 
 @functools.cache
-def _write() -> Any:
+def _write(unit: int) -> Any:
+    """Writes numbers of `unit` bytes: 4 where all lengths are so many whole words, else 1."""
+    kind, copy_row, sources = (
+        (types.float32, _copy_words, _SOURCES) if unit == 4 else (types.uint8, _copy_bytes, _SOURCES)
+    )
+
     def write(address):
-        _write_tokens(carray(address, 1)[0])
+        if sources != 0:
+            job = carray(address, 1)[0]
+            _write_tokens(job, flat(job.key, kind), flat(job.value, kind), flat(job.kv, kind), copy_row)
 
     return cfunc(_MOVE, cache=True)(write).address
 
@@ -255,12 +282,14 @@ def write_kv(key: torch.Tensor, value: torch.Tensor, kv_layer: torch.Tensor, slo
     slots = slots.long().contiguous()
     tokens, heads, head_dim = key.shape
     size = kv_layer.element_size()
-    strides = (*key.stride()[:2], *value.stride()[:2], *kv_layer.stride()[:4])
+    lengths = [n * size for n in (head_dim, *key.stride()[:2], *value.stride()[:2], *kv_layer.stride()[:4])]
+    unit = 4 if all(n % 4 == 0 for n in lengths) else 1
+    row, *strides = (n // unit for n in lengths)
     job = Move(
         key.data_ptr(), value.data_ptr(), kv_layer.data_ptr(), slots.data_ptr(), 0,
-        tokens, heads, head_dim * size, kv_layer.shape[3], *(n * size for n in strides),
+        tokens, heads, row, kv_layer.shape[3], *strides,
     )  # fmt: skip
-    _run(max(1, min(team.num_threads(), tokens // TOKENS)), _write(), job)
+    _run(max(1, min(team.num_threads(), tokens // TOKENS)), _write(unit), job)
 
 
 def copy_blocks(source: torch.Tensor, destination: torch.Tensor, pairs: torch.Tensor) -> None:

@@ -44,7 +44,7 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor, attend: Attend) -> torch.Tensor:
         qkv = self.c_attn(x)  # (tokens, (num_heads + 2 * num_kv_heads) * head_dim)
-        qkv = qkv.unflatten(-1, (-1, self.head_dim))  # (tokens, num_heads + 2 * num_kv_heads, head_dim)
+        qkv = qkv.view(len(x), -1, self.head_dim)  # (tokens, num_heads + 2 * num_kv_heads, head_dim)
         query, key, value = qkv.split(self.heads, dim=1)  # each (tokens, num_heads or num_kv_heads, head_dim)
         out = attend(self.layer, query, key, value)  # (tokens, num_heads, head_dim)
         return self.c_proj(out.flatten(1))  # (tokens, hidden)

@@ -62,6 +62,7 @@ class KVCache:
         pinned = num_host_blocks > 0 and self.blocks.is_cuda
         # (num_host_blocks, num_layers, 2, num_kv_heads, block_size, head_dim)
         self.host_blocks = torch.zeros((num_host_blocks, *block_shape), dtype=dtype, pin_memory=pinned)
+        self._layers = self.blocks.unbind(1)
         self._copy_blocks = copy_blocks
         self.num_applied = 0
         self.debug = os.environ.get("MINIPAGED_DEBUG") == "1"
@@ -89,7 +90,7 @@ class KVCache:
 
     def layer(self, index: int) -> torch.Tensor:
         """One layer's view: (num_blocks, 2, num_kv_heads, block_size, head_dim), not contiguous."""
-        return self.blocks[:, index]
+        return self._layers[index]
 
     def apply(self, memory_ops: Iterable[MemoryOp]) -> None:
         """Executes a log of operations in its order, as if each had ended before the next began.

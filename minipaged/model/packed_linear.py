@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from minipaged.model.gpt import GPT, MLP
+from minipaged.model.huge_pages import gather
 
 if TYPE_CHECKING:
     from minipaged_kernels.cpu_linear import PackedWeight
@@ -48,6 +49,8 @@ class PackedLinear(nn.Module):
         self._activation, self._kind = _ACTIVATIONS[activation] if activation else ("none", "")
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self._weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), None)
+        if self._weight.is_mkldnn and hasattr(torch.ops.mkldnn, "data_ptr"):
+            gather(torch.ops.mkldnn.data_ptr(self._weight), torch.ops.mkldnn._nbytes(self._weight))
         self._bias = None if linear.bias is None else linear.bias.detach()
         self._own: PackedWeight | None = None
         if own_kernel and activation is None:  # the bits of oneDNN's activation are met by oneDNN alone

@@ -1,0 +1,29 @@
+"""Memory in pages of 2 MiB: what is read from end to end, again and again, is read faster so.
+
+The processor looks an address up page by page, and what fetches ahead stops at a page's end; in pages of 4 KiB a weight
+of 100 MB ends 25,000 times. Best effort: it changes no number, and where the system cannot do it nothing happens.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+PAGE_BYTES = 2 * 2**20
+_MADV_COLLAPSE = 25  # Linux 6.1 and later: gather these pages into a huge one, now
+
+
+def gather(address: int, num_bytes: int) -> int:
+    """Puts a piece of this process's memory into huge pages, with what lies beside it in its first and last page.
+
+    Returns:
+        How many huge pages it lies in now; 0 where the system has none to give.
+    """
+    if sys.platform != "linux":
+        return 0
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    first = address // PAGE_BYTES * PAGE_BYTES
+    return sum(
+        madvise(page, PAGE_BYTES, _MADV_COLLAPSE) == 0 for page in range(first, address + num_bytes, PAGE_BYTES)
+    )
