@@ -1,0 +1,112 @@
+"""Picture: lines for a terminal, which can be cut to a size, put below and beside each other, and never wrap.
+
+Knows no record: it is the paper that the others draw on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from minipaged.viz.theme import Theme
+
+
+class Picture:
+    """Some lines. A rich renderable that takes exactly as many lines as it has, whatever the console's width."""
+
+    def __init__(self, lines: Iterable[Text] = ()) -> None:
+        self.lines = list(lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __iter__(self) -> Iterator[Text]:
+        return iter(self.lines)
+
+    def __add__(self, below: Picture) -> Picture:
+        return Picture([*self.lines, *below.lines])
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self.lines:
+            shown = line.copy()
+            shown.no_wrap, shown.overflow = True, "crop"
+            yield shown
+
+    @property
+    def plain(self) -> str:
+        """Without any style."""
+        return "\n".join(line.plain.rstrip() for line in self.lines) + "\n"
+
+    def fitted(self, width: int, height: int, *, pad: bool = False) -> Picture:
+        """Cut to a size; with `pad`, filled up to it."""
+        lines = []
+        for line in self.lines[:height]:
+            shown = line.copy()
+            shown.truncate(width, overflow="crop", pad=pad)
+            lines.append(shown)
+        if pad:
+            lines += [Text(" " * width) for _ in range(height - len(lines))]
+        return Picture(lines)
+
+    def beside(self, right: Picture, width: int, gap: str = " ") -> Picture:
+        """`right` at the right of this picture, which gets `width` cells."""
+        height = max(len(self), len(right))
+        left = self.fitted(width, height, pad=True)
+        rest = [*right.lines, *(Text() for _ in range(height - len(right)))]
+        return Picture(Text.assemble(a, gap, b) for a, b in zip(left.lines, rest, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a column.
+
+    Args:
+        draw: called with the lines that it may take; it may take fewer.
+        least: lines below which it is left out rather than cut further.
+    """
+
+    draw: Callable[[int], Picture]
+    least: int = 1
+
+
+def stacked(sections: Items[Section], height: int) -> Picture:
+    """Sections below each other in at most `height` lines; the first ones get their room first."""
+    wanted = [len(section.draw(height)) for section in sections]
+    given = [0] * len(sections)
+    left = height
+    for i, section in enumerate(sections):  # everyone's least, as far as it goes
+        least = min(section.least, wanted[i])
+        if least <= left:
+            given[i] = least
+            left -= least
+    for i, lines in enumerate(wanted):  # then what they would like
+        if given[i]:
+            more = min(lines - given[i], left)
+            given[i] += more
+            left -= more
+    return Picture(line for section, lines in zip(sections, given, strict=True) if lines for line in section.draw(lines))
+
+
+def flowed(items: Iterable[Text], width: int, gap: str = "  ") -> list[Text]:
+    """Items one after the other, on as many lines as it takes; none is broken, one that is too wide is cut."""
+    lines: list[Text] = []
+    for item in items:
+        if lines and lines[-1].cell_len + len(gap) + item.cell_len <= width:
+            lines[-1].append(gap).append_text(item)
+        else:
+            lines.append(item.copy())
+    return list(Picture(lines).fitted(width, len(lines)))
+
+
+def heading(title: str, facts: str, theme: Theme, width: int) -> Text:
+    """A line that begins a section: its name, a rule, and its most important numbers at the right."""
+    title, facts = theme.cut(title, width), theme.text(facts)
+    room = width - len(title) - 4
+    facts = theme.cut(facts, room) if facts and room > 3 else ""
+    rule = width - len(title) - 1 - (Text(facts).cell_len + 1 if facts else 0)
+    line = Text.assemble((title, theme.role("title")), " ", (theme.glyphs.rule * max(rule, 0), theme.role("quiet")))
+    return line.append(f" {facts}") if facts else line
