@@ -1,5 +1,5 @@
-"""StepRecord: what happened in one step. Moment: all there is to see after it. Plain data, read by whoever shows, records
-or measures.
+"""StepRecord: what happened in one step. Moment: all there is to see after it. Plain data for whoever shows, records or
+measures.
 
 Knows nothing of how a step is made, nor of files: the engine fills a record and hands it to its listeners, a recorder
 adds the state of the books, `trace_file.py` writes it down and reads it back.
@@ -68,10 +68,10 @@ class StepRecord:
         total_slots: token slots in the device pool.
         held_slots: slots that sequences held while the step was computed.
         live_slots: of them, slots that hold a token's K and V once it was computed.
-        operations: the memory operations of the step, in their order.
+        operations: the memory operations that were carried out, in their order.
         drawn: (sequence, token id) of what was drawn, in order.
-        waiting_cause: why the first that waits does so: "no blocks", "no budget", "no place" or "memory was just found
-            too small"; None when nobody waits.
+        waiting_cause: why the first that waits does so: "no blocks", "no budget", "no place", "memory was just found
+            too small", or "just came" when the step was planned without it; None when nobody waits.
         error: one line when the forward pass raised, else None.
     """
 
@@ -178,7 +178,7 @@ class BlockState:
         block: its number.
         holders: ids of the sequences whose tables hold it, oldest first.
         fill: slots that hold a token.
-        node: the node whose content it holds, or None. Held by nobody and with a node it is evictable, without one free.
+        node: the node whose content it holds, or None. A block that nobody holds is evictable with one, free without.
     """
 
     block: int
