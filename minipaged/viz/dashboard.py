@@ -6,14 +6,26 @@ It puts the panels together and draws none of them; it takes a trace and nothing
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
+from rich.style import Style
 from rich.text import Text
 
 from minipaged.trace import Trace
-from minipaged.viz.picture import Picture
-from minipaged.viz.theme import Theme
+from minipaged.viz.block_map import block_map
+from minipaged.viz.changes import what_changed
+from minipaged.viz.gauges import gauges, tokens_per_second
+from minipaged.viz.history import History
+from minipaged.viz.life import block_life, sequence_life
+from minipaged.viz.picture import Picture, Section, stacked
+from minipaged.viz.sequence_view import block_tables, queue
+from minipaged.viz.step_view import composition
+from minipaged.viz.theme import Theme, name
+from minipaged.viz.timeline import timeline
+from minipaged.viz.tree_view import prefix_tree
 
 PANELS = ("overview", "blocks", "tables", "timeline", "tree", "life")
+TWO_COLUMNS = 110  # from this width on, the overview has two
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +36,170 @@ class View:
         panel: one of `PANELS`.
         sequence: id of the sequence that is followed: everything else steps back.
         block: number of the device block whose life is wanted.
+
+    Raises:
+        ValueError: there is no such panel.
     """
 
     panel: str = "overview"
     sequence: int | None = None
     block: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.panel not in PANELS:
+            raise ValueError(f"View: panel is {self.panel!r}; it must be one of {', '.join(PANELS)}")
+
 
 def dashboard(trace: Trace, index: int, view: View, width: int, height: int, theme: Theme) -> Picture:
     """The `index`-th step of a trace.
 
     Args:
-        trace: a run, recorded or being recorded. A `History` over it saves work when it is drawn again and again.
-        index: from 0; a trace without steps shows that it has none.
+        trace: a run, recorded or being recorded. A `History` over it, kept from one call to the next, saves work.
+        index: from 0.
         view: what is selected.
         width, height: what the picture takes at most, in cells; made for 60 × 20 and above.
         theme: how things look.
 
     Returns:
         A renderable; its `lines` are `rich.text.Text`, none wider than `width`.
+
+    Raises:
+        IndexError: there is no such step.
     """
-    moment = trace.moment(index)
-    line = Text(f"step {moment.record.step}  {len(moment.running)} running  {len(moment.waiting)} waiting")
-    return Picture([line]).fitted(width, height)
+    history = trace if isinstance(trace, History) else History(trace)
+    board = _Board(history, index, view, theme)
+    head = board.head(width)
+    body = getattr(board, view.panel)(width, height - len(head))
+    return Picture([*head, *body]).fitted(width, height)
+
+
+class _Board:
+    """The parts of one dashboard, each a function of the room that it gets."""
+
+    def __init__(self, history: History, index: int, view: View, theme: Theme) -> None:
+        self.history = history
+        self.index = index
+        self.view = view
+        self.theme = theme
+        self.moment = history.moment(index)
+        self.changes = history.facts(index).changes
+
+    def head(self, width: int) -> list[Text]:
+        """Which step, which panel, and the run in a few numbers."""
+        theme, record = self.theme, self.moment.record
+        first = Text.assemble((f"step {record.step}", Style(bold=True)), (f" of {len(self.history)}  ", theme.role("quiet")))
+        for panel in PANELS:
+            if panel == self.view.panel:
+                first.append(f"[{panel}] ", Style(bold=True, reverse=True))
+            else:
+                first.append(f"{panel} ", theme.role("quiet"))
+        second = Text.assemble(
+            (f"{record.num_running} running", theme.role("decode")),
+            (f"  {record.num_waiting} waiting", theme.role("warning" if record.num_waiting else "quiet")),
+            f"  {tokens_per_second(self.history, self.index):.0f} tokens/s",
+        )
+        if self.view.sequence is not None:
+            second.append(f"  following {name(self.view.sequence)}", theme.owner(self.view.sequence) + Style(bold=True))
+        if self.view.block is not None:
+            second.append(f"  block {self.view.block}", Style(bold=True))
+        if record.error:
+            second.append(f"  {theme.text(record.error)}", theme.role("preempt"))
+        second.append(f"  {theme.text(self.moment.header.description)}", theme.role("quiet"))
+        return list(Picture([first, second]).fitted(width, 2))
+
+    # Panels -----------------------------------------------------------------------------------------------------------
+
+    def overview(self, width: int, height: int) -> Picture:
+        if width < TWO_COLUMNS:
+            return stacked(
+                [
+                    Section(partial(self._map, width), 4),
+                    Section(partial(self._composition, width), 3),
+                    Section(partial(self._tables, width), 3),
+                    Section(partial(self._words, width), 3),
+                    Section(partial(self._queue, width), 2),
+                    Section(partial(self._gauges, width), 3),
+                    Section(partial(self._timeline, width), 5),
+                ],
+                height,
+            )
+        left_width = width * 11 // 20
+        right_width = width - left_width - 3
+        wall = f" {self.theme.glyphs.wall} "
+        timeline_lines = min(max(height // 4, 5), len(self._timeline(width, height)))
+        left = stacked(
+            [
+                Section(partial(self._map, left_width), 4),
+                Section(partial(self._words, left_width), 3),
+            ],
+            height - timeline_lines,
+        )
+        right = stacked(
+            [
+                Section(partial(self._composition, right_width), 3),
+                Section(partial(self._tables, right_width), 3),
+                Section(partial(self._queue, right_width), 2),
+                Section(partial(self._gauges, right_width), 3),
+            ],
+            height - timeline_lines,
+        )
+        above = left.beside(right, left_width, wall)
+        return above + self._timeline(width, height - len(above))
+
+    def blocks(self, width: int, height: int) -> Picture:
+        return stacked([Section(partial(self._map, width), 4), Section(partial(self._words, width), 4)], height)
+
+    def tables(self, width: int, height: int) -> Picture:
+        return stacked(
+            [
+                Section(partial(self._tables, width), 4),
+                Section(partial(self._queue, width), 3),
+                Section(partial(self._composition, width), 3),
+            ],
+            height,
+        )
+
+    def timeline(self, width: int, height: int) -> Picture:
+        return stacked([Section(partial(self._timeline, width), 5), Section(partial(self._words, width), 3)], height)
+
+    def tree(self, width: int, height: int) -> Picture:
+        return prefix_tree(self.moment, self.theme, width, height, follow=self.view.sequence)
+
+    def life(self, width: int, height: int) -> Picture:
+        sections = []
+        if self.view.block is not None:
+            block = self.view.block
+            sections.append(Section(lambda n: block_life(self.history, self.index, block, self.theme, width, n), 4))
+        if self.view.sequence is not None:
+            followed = self.view.sequence
+            sections.append(Section(lambda n: sequence_life(self.history, self.index, followed, self.theme, width, n), 4))
+        if not sections:
+            return Picture([Text("nothing is selected: choose a sequence or a block", self.theme.role("quiet"))])
+        return stacked(sections, height)
+
+    # Parts ------------------------------------------------------------------------------------------------------------
+
+    def _map(self, width: int, height: int) -> Picture:
+        return block_map(
+            self.moment, self.changes, self.theme, width, height, follow=self.view.sequence, selected=self.view.block
+        )
+
+    def _words(self, width: int, height: int) -> Picture:
+        return what_changed(self.moment, self.changes, self.theme, width, height)
+
+    def _tables(self, width: int, height: int) -> Picture:
+        return block_tables(self.moment, self.changes, self.theme, width, height, follow=self.view.sequence)
+
+    def _queue(self, width: int, height: int) -> Picture:
+        return queue(self.moment, self.theme, width, height, follow=self.view.sequence)
+
+    def _composition(self, width: int, height: int) -> Picture:
+        return composition(
+            self.moment.record, self.moment.header, self.theme, width, height, follow=self.view.sequence
+        )
+
+    def _gauges(self, width: int, height: int) -> Picture:
+        return gauges(self.history, self.index, self.theme, width, height)
+
+    def _timeline(self, width: int, height: int) -> Picture:
+        return timeline(self.history, self.index, self.theme, width, height, follow=self.view.sequence)

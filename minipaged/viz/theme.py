@@ -27,13 +27,13 @@ _OWNERS: dict[Colors, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _ROLES: dict[str, tuple[str, str]] = {  # what -> attributes, colour; without colour the attributes stay
+    "plain": ("", ""),
     "title": ("bold", ""),
     "quiet": ("dim", ""),
     "free": ("dim", ""),
     "evictable": ("dim", ""),
     "shared": ("bold", ""),
     "new": ("bold", "green"),
-    "shared now": ("bold", "cyan"),
     "copied": ("bold", "cyan"),
     "evicted": ("bold", "red"),
     "dropped": ("bold", "red"),
@@ -58,11 +58,11 @@ class Glyphs:
         sole, clean: host blocks: the only copy, and a copy of what is on the device, too.
         mixed: a cell that stands for blocks of several owners.
         marks: kind of change -> its mark behind the block.
-        prefill, recompute, decode, waits, preempted: of the timeline.
-        bar, bar_half, bar_rest: of a gauge: filled, the second kind of filled, and what is left.
+        prefill, recompute, decode, waits, waits_again, preempted: of the timeline.
+        bar, bar_half, bar_rest: of a gauge: filled, held but empty, and what is left.
         arrow, rule, wall, dot, cut: between logical and physical; lines; a small separator; where text was cut.
         branch, last_branch, trunk: of the tree.
-        play, pause: which way time goes.
+        times: as in 2×.
     """
 
     fill: str
@@ -76,6 +76,7 @@ class Glyphs:
     recompute: str
     decode: str
     waits: str
+    waits_again: str
     preempted: str
     bar: str
     bar_half: str
@@ -95,14 +96,14 @@ _MARKS = {"new": "+", "evicted": "x", "dropped": "x", "released": "-"}
 UNICODE = Glyphs(
     fill=" ▁▂▃▄▅▆▇█", free="·", evictable="○", sole="●", clean="=", mixed="*",
     marks=_MARKS | {"copied": "»", "swapped out": "↑", "swapped in": "↓", "shared": "&"},
-    prefill="█", recompute="▒", decode="━", waits="·", preempted="◂",
+    prefill="█", recompute="▒", decode="━", waits="·", waits_again="╌", preempted="◂",
     bar="█", bar_half="▒", bar_rest="·", arrow="→", rule="─", wall="│", dot="·", cut="…",
     branch="├─", last_branch="└─", trunk="│ ", times="×",
 )  # fmt: skip
 ASCII = Glyphs(
     fill="0123456789", free=".", evictable="~", sole="@", clean="=", mixed="*",
     marks=_MARKS | {"copied": "c", "swapped out": "^", "swapped in": "v", "shared": "&"},
-    prefill="#", recompute="%", decode="=", waits=".", preempted="<",
+    prefill="#", recompute="%", decode="=", waits=".", waits_again="~", preempted="<",
     bar="#", bar_half="%", bar_rest=".", arrow=">", rule="-", wall="|", dot="-", cut="~",
     branch="|-", last_branch="`-", trunk="| ", times="x",
 )  # fmt: skip

@@ -1,0 +1,142 @@
+"""Who runs, with which blocks, and who waits, for what.
+
+    A  0→12 1→7 2→31 (3/16)     logical block 0 lies in physical block 12 …; of the last block, 3 slots of 16 are filled
+
+It draws a `Moment` and knows no more of scheduling than the causes that the record gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Items
+
+from rich.style import Style
+from rich.text import Text
+
+from minipaged.trace import Moment, SequenceState
+from minipaged.viz.changes import BlockChange, marks
+from minipaged.viz.picture import Picture, heading
+from minipaged.viz.theme import Theme, name
+
+
+def block_tables(
+    moment: Moment,
+    changes: Items[BlockChange],
+    theme: Theme,
+    width: int,
+    height: int,
+    *,
+    follow: int | None = None,
+) -> Picture:
+    """The running sequences and their block tables, oldest first; the one that is followed is always shown."""
+    limit = moment.header.max_sequences
+    title = heading("block tables", f"{len(moment.running)} running of at most {limit}", theme, width)
+    kinds = marks(changes, "device")
+    shared = {block.block for block in moment.device_blocks if len(block.holders) > 1}
+    return _listed(
+        title, moment.running, lambda state: _table(moment, state, shared, kinds, theme, width), theme, height, follow
+    )
+
+
+def queue(moment: Moment, theme: Theme, width: int, height: int, *, follow: int | None = None) -> Picture:
+    """The waiting sequences in the order in which they will be admitted, and what each waits for."""
+    title = heading("queue", f"{len(moment.waiting)} waiting", theme, width)
+    if not moment.waiting:
+        return Picture([title, Text("nobody waits", theme.role("quiet"))]).fitted(width, height)
+    first = moment.waiting[0]
+
+    def line(state: SequenceState) -> Text:
+        text = Text.assemble((f"{name(state.sequence):2} ", theme.owner(state.sequence) + Style(bold=True)))
+        if state.num_preemptions:
+            text.append(f"preempted {state.num_preemptions}{theme.glyphs.times}, ", theme.role("warning"))
+        text.append(_cause(moment, state) if state is first else f"behind {name(first.sequence)}")
+        text.append(f"  {_size(state)}  {theme.text(state.title)}", theme.role("quiet"))
+        return _cut(text, theme, width)
+
+    return _listed(title, moment.waiting, line, theme, height, follow)
+
+
+def _listed(
+    title: Text,
+    states: Items[SequenceState],
+    line: Callable[[SequenceState], Text],
+    theme: Theme,
+    height: int,
+    follow: int | None,
+) -> Picture:
+    room = height - 1
+    shown = list(states) if len(states) <= room else list(states[: max(room - 1, 0)])
+    followed = next((state for state in states if state.sequence == follow), None)
+    if followed is not None and followed not in shown and shown:
+        shown[-1] = followed
+    lines = [title, *(line(state) for state in shown)]
+    if len(shown) < len(states):
+        lines.append(Text(f"and {len(states) - len(shown)} more", theme.role("quiet")))
+    if follow is not None:
+        for text, state in zip(lines[1:], shown, strict=False):
+            text.stylize(Style(bold=True) if state.sequence == follow else Style(dim=True))
+    return Picture(lines[: max(height, 0)])
+
+
+def _table(
+    moment: Moment, state: SequenceState, shared: set[int], kinds: Mapping[int, str], theme: Theme, width: int
+) -> Text:
+    size = moment.header.block_size
+    line = Text.assemble((f"{name(state.sequence):2} ", theme.owner(state.sequence) + Style(bold=True)))
+    last_fill = state.num_computed - (len(state.blocks) - 1) * size
+    end = f" ({last_fill}/{size})" if state.blocks else " no blocks"
+    pairs = []
+    for i, block in enumerate(state.blocks):
+        pair = Text.assemble((f" {i}{theme.glyphs.arrow}", theme.role("quiet")))
+        pair.append(str(block), theme.role("shared") if block in shared else theme.owner(state.sequence))
+        if block in kinds:
+            pair.append(theme.glyphs.marks[kinds[block]], theme.role(kinds[block]))
+        pairs.append(pair)
+    room = width - line.cell_len - len(end)
+    line = Text.assemble(line, *_elided(pairs, room, theme), end)
+    facts = Text(f"  {_size(state)}  {theme.text(state.title)}", theme.role("quiet"))
+    return _cut(line.append_text(facts), theme, width)
+
+
+def _elided(pairs: list[Text], room: int, theme: Theme) -> list[Text]:
+    """A table that is too long shows its first block and its last ones."""
+    if sum(pair.cell_len for pair in pairs) <= room:
+        return pairs
+    gap = Text(f" {theme.glyphs.cut}", theme.role("quiet"))
+    room -= pairs[0].cell_len + gap.cell_len
+    tail: list[Text] = []
+    for pair in reversed(pairs[1:]):
+        room -= pair.cell_len
+        if room < 0:
+            break
+        tail.insert(0, pair)
+    return [pairs[0], gap, *tail]
+
+
+def _size(state: SequenceState) -> str:
+    """Prompt and answer so far."""
+    return f"{state.num_prompt}+{state.num_tokens - state.num_prompt} tokens"
+
+
+def _cause(moment: Moment, state: SequenceState) -> str:
+    """Why the first that waits does so."""
+    header, cause = moment.header, moment.record.waiting_cause
+    match cause:
+        case "no blocks":
+            need = -(-state.num_tokens // header.block_size)
+            free = moment.counts["free_blocks"] + moment.counts["evictable_blocks"]
+            return f"no blocks: needs up to {need}, {free} can be had now"
+        case "no budget":
+            return f"no budget: the step's {header.max_batch_tokens} tokens were given out"
+        case "no place":
+            return f"no place: {header.max_sequences} sequences run at most"
+        case None:
+            return "came when the step was planned"
+    return cause
+
+
+def _cut(line: Text, theme: Theme, width: int) -> Text:
+    if line.cell_len > width:
+        line.truncate(max(width - 1, 0), overflow="crop")
+        line.append(theme.glyphs.cut, theme.role("quiet"))
+    return line
