@@ -62,17 +62,18 @@ def block_map(
         moment: what to draw.
         changes: those of its step.
         theme: how.
-        width, height: what it takes at most; below 3 lines per pool something is left out.
+        width, height: what it takes at most. The legend gets what the pools leave.
         follow: id of the sequence whose blocks stand out.
         selected: a device block to be marked.
     """
     header = moment.header
     legend = _legend(theme, width, header.num_host_blocks > 0)
-    num_pools = 2 if header.num_host_blocks else 1
-    rows = height - num_pools - len(legend)
-    if rows < num_pools:
-        legend, rows = [], max(height - num_pools, num_pools)
-    columns, cell_width, per_cell = _layout(width, rows, header.num_blocks, header.num_host_blocks)
+    rows = height - (2 if header.num_host_blocks else 1)
+    shape = _layout(width, rows, header.num_blocks, header.num_host_blocks)
+    if shape[-1] > 1:  # summarised anyway: a legend first, unless that would cost detail
+        with_legend = _layout(width, rows - len(legend), header.num_blocks, header.num_host_blocks)
+        shape = with_legend if with_legend[-1] == shape[-1] else shape
+    columns, cell_width, per_cell = shape
     device = [_device_cell(block, moment, theme, follow) for block in moment.device_blocks]
     summary = f", {per_cell} blocks per cell" if per_cell > 1 else ""
     lines = [heading("device pool" + summary, _device_facts(moment), theme, width)]
@@ -86,12 +87,21 @@ def block_map(
     return Picture([*lines, *legend]).fitted(width, height)
 
 
-def _layout(width: int, rows: int, num_blocks: int, num_host_blocks: int) -> tuple[int, int, int]:
+def unsummarised_lines(num_blocks: int, num_host_blocks: int, width: int) -> int:
+    """Lines in which a map has a cell for each block, without its legend."""
+    columns, _, _ = _layout(width, num_blocks + num_host_blocks, num_blocks, num_host_blocks, cell_widths=(3,))
+    rows = -(-num_blocks // columns) + -(-num_host_blocks // columns)
+    return rows + (2 if num_host_blocks else 1)
+
+
+def _layout(
+    width: int, rows: int, num_blocks: int, num_host_blocks: int, cell_widths: tuple[int, ...] = (4, 3)
+) -> tuple[int, int, int]:
     """(cells in a row, width of a cell, blocks in a cell): the most spacious in which both pools fit."""
     label = len(str(max(num_blocks, num_host_blocks) - 1)) + 1
     per_cell = 1
     while True:
-        for cell_width in (4, 3):
+        for cell_width in cell_widths:
             columns = next(n for n in _COLUMNS if n * cell_width <= width - label or n == 1)
             if -(-num_blocks // (columns * per_cell)) + -(-num_host_blocks // (columns * per_cell)) <= rows:
                 return columns, cell_width, per_cell
@@ -166,20 +176,22 @@ def _host_cell(node: int | None, moment: Moment, theme: Theme) -> Cell:
     return Cell(theme.glyphs.clean, size, size, theme.role("evictable"))
 
 
-def _device_facts(moment: Moment) -> str:
+def _device_facts(moment: Moment) -> tuple[str, str]:
     blocks = moment.device_blocks
     held = sum(bool(block.holders) for block in blocks)
     shared = sum(len(block.holders) > 1 for block in blocks)
     evictable = sum(not block.holders and block.node is not None for block in blocks)
     free = len(blocks) - held - evictable
-    return f"{held} held ({shared} shared), {evictable} cached, {free} free of {len(blocks)}"
+    long = f"{held} held ({shared} shared), {evictable} cached, {free} free of {len(blocks)}"
+    return long, f"{held} held, {evictable} cached, {free} free"
 
 
-def _host_facts(moment: Moment) -> str:
+def _host_facts(moment: Moment) -> tuple[str, str]:
     nodes = [moment.nodes[node] for node in moment.host_blocks if node is not None]
     sole = sum(node.device is None for node in nodes)
     total = len(moment.host_blocks)
-    return f"{sole} only here, {len(nodes) - sole} on both, {total - len(nodes)} free of {total}"
+    long = f"{sole} only here, {len(nodes) - sole} on the device too, {total - len(nodes)} free of {total}"
+    return long, f"{len(nodes)} held, {total - len(nodes)} free"
 
 
 def _legend(theme: Theme, width: int, has_host: bool) -> list[Text]:
@@ -195,7 +207,7 @@ def _legend(theme: Theme, width: int, has_host: bool) -> list[Text]:
         say(glyphs.free, "free", "free"),
     ]
     if has_host:
-        items += [say(glyphs.sole, "plain", "only on the host"), say(glyphs.clean, "evictable", "on both")]
+        items += [say(glyphs.sole, "plain", "only on the host"), say(glyphs.clean, "evictable", "on the device too")]
     for kind, words in (
         ("new", "new"), ("shared", "one more holder"), ("copied", "copied"), ("evicted", "evicted"),
         ("swapped out", "swapped out"), ("swapped in", "swapped in"), ("released", "released"),

@@ -44,25 +44,19 @@ class BlockChange:
 
 
 def block_changes(before: Moment | None, now: Moment) -> tuple[BlockChange, ...]:
-    """All changes of the step that led to `now`, the rarest kinds first.
+    """All changes of the step that led to `now`, in the order in which they befell each block.
 
     Args:
         before: the moment of the step before; None when there was none.
         now: the moment whose record the step has.
     """
-    found = [*_Step(before, now).changes()]
-    return tuple(sorted(found, key=_order))
-
-
-def _order(change: BlockChange) -> tuple[int, str, str, int, int]:
-    """By kind, then so that what can share a sentence stands together."""
-    return (KINDS.index(change.kind), change.tier, change.cause, change.tokens[0] if change.tokens else 0, change.block)
+    return tuple(_Step(before, now).changes())
 
 
 def marks(changes: Iterable[BlockChange], tier: str) -> dict[int, str]:
     """For each block of a tier that changed, the kind that the map marks."""
     kinds: dict[int, str] = {}
-    for change in changes:  # the rarest first
+    for change in sorted(changes, key=_order):
         if change.tier == tier:
             kinds.setdefault(change.block, change.kind)
     return kinds
@@ -85,7 +79,7 @@ def change_lines(changes: Items[BlockChange]) -> list[tuple[str, str]]:
 
 
 def event_line(event: Event) -> str:
-    """"C preempted: A needs room for tokens[16:17]"."""
+    """ "C preempted: A needs room for tokens[16:17]"."""
     who, cause = name(event.sequence), with_names(event.cause)
     verbs = {"admit": "admitted: ", "fork": "forked ", "wait": "waits: ", "preempt": "preempted: ", "finish": "ends: "}
     return f"{who} {verbs.get(event.kind, event.kind + ': ')}{cause}"
@@ -96,12 +90,14 @@ def what_changed(moment: Moment, changes: Items[BlockChange], theme: Theme, widt
     lines = [(theme.role("preempt"), f"error: {moment.record.error}")] if moment.record.error else []
     events = sorted(moment.record.events, key=lambda event: event.kind != "preempt")
     lines += [(theme.role("preempt" if event.kind == "preempt" else "plain"), event_line(event)) for event in events]
-    lines += [(theme.role(kind), f"{theme.glyphs.marks[kind]} {sentence}") for kind, sentence in change_lines(changes)]
-    picture = [heading(f"step {moment.record.step} in words", "", theme, width)]
-    shown = lines if len(lines) < height else lines[: max(height - 2, 0)]
+    lines += [
+        (theme.role(kind), f"{theme.glyphs.marks[kind]} {sentence}")
+        for kind, sentence in change_lines(sorted(changes, key=_order))
+    ]
+    shown = lines[: max(height - 1, 0)]
+    facts = f"{len(shown)} of {len(lines)} lines" if len(shown) < len(lines) else ""
+    picture = [heading(f"step {moment.record.step} in words", facts, theme, width)]
     picture += [Text(theme.cut(line, width), style) for style, line in shown]
-    if len(shown) < len(lines):
-        picture.append(Text(theme.cut(f"and {len(lines) - len(shown)} more changes", width), theme.role("quiet")))
     if not lines:
         picture.append(Text("no block changed hands", theme.role("quiet")))
     return Picture(picture).fitted(width, height)
@@ -114,6 +110,7 @@ class _Step:
         self.now = now
         self.size = now.header.block_size
         self.old_nodes = before.nodes if before else {}
+        self.before = [state.sequence for state in before.running] if before else []
         self.was = _holders((s.sequence, s.blocks) for s in before.running) if before else {}
         self.during = _holders((chunk.sequence, chunk.block_table) for chunk in now.record.chunks)
         self.after = _holders((s.sequence, s.blocks) for s in now.running)
@@ -133,6 +130,8 @@ class _Step:
                     self.swaps_out[device] = host
 
     def changes(self) -> Iterable[BlockChange]:
+        preempted = {s for s, event in self.events.items() if event.kind == "preempt"}
+        yield from self._releases(preempted)
         yield from self._given_up()
         for block, holders in sorted(self.during.items()):
             for sequence, place in holders.items():
@@ -142,11 +141,14 @@ class _Step:
             for sequence in holders:
                 if sequence not in self.during.get(block, {}) and sequence not in self.was.get(block, {}):
                     yield self._joined(block, sequence)
+        yield from self._releases({*self.before, *self.chunks} - preempted)
+        yield from self._on_host()
+
+    def _releases(self, sequences: set[int]) -> Iterable[BlockChange]:
         for block in sorted({*self.was, *self.during}):
             for sequence in {**self.was.get(block, {}), **self.during.get(block, {})}:
-                if sequence not in self.after.get(block, {}):
+                if sequence in sequences and sequence not in self.after.get(block, {}):
                     yield self._released(block, sequence)
-        yield from self._on_host()
 
     def _given_up(self) -> Iterable[BlockChange]:
         """Device blocks whose content went to make room."""
@@ -178,8 +180,10 @@ class _Step:
             if sequence in self.was.get(source, {}):
                 others = _names(other for other in self.during.get(source, {}) if other != sequence)
                 shared = f", shared with {others}" if others else ""
-                return BlockChange("device", block, "copied", f"copied from {{}}{shared}: {who} writes on it", source)
-            return BlockChange("device", block, "copied", f"copied from {{}} for {who}, whose tokens begin alike", source)
+                cause = f"copied from {{}}{shared}: {who} writes on it"
+            else:
+                cause = f"copied from {{}} for {who}, whose tokens begin alike"
+            return BlockChange("device", block, "copied", cause, source)
         if block in self.swaps_in:
             cause = f"swapped in from host {{}} for {who}"
             return BlockChange("device", block, "swapped in", cause, self.swaps_in[block])
@@ -226,6 +230,11 @@ class _Step:
                 yield BlockChange("host", old.host, "dropped", cause)
 
 
+def _order(change: BlockChange) -> tuple[int, str, str, int, int]:
+    """By kind, then so that what can share a sentence stands together."""
+    return (KINDS.index(change.kind), change.tier, change.cause, change.tokens[0] if change.tokens else 0, change.block)
+
+
 def _holders(tables: Iterable[tuple[int, tuple[int, ...]]]) -> dict[int, dict[int, int]]:
     """Block -> the sequences that hold it, each with its place in the table."""
     holders: dict[int, dict[int, int]] = {}
@@ -236,7 +245,7 @@ def _holders(tables: Iterable[tuple[int, tuple[int, ...]]]) -> dict[int, dict[in
 
 
 def _names(sequences: Iterable[int]) -> str:
-    """"A", "A, B", "A, B and 3 more"."""
+    """ "A", "A, B", "A, B and 3 more"."""
     names = [name(sequence) for sequence in sequences]
     return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
 
@@ -259,13 +268,11 @@ def _sentence(group: Items[BlockChange]) -> str:
 
 
 def _numbers(blocks: Items[int]) -> str:
-    """"4-7 9": runs are shortened."""
+    """ "4-7 9": runs are shortened."""
     runs: list[list[int]] = []
     for block in blocks:
         if runs and runs[-1][-1] + 1 == block:
             runs[-1].append(block)
         else:
             runs.append([block])
-    return " ".join(
-        f"{run[0]}-{run[-1]}" if len(run) > 2 else " ".join(str(block) for block in run) for run in runs
-    )
+    return " ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else " ".join(str(block) for block in run) for run in runs)

@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from minipaged.trace import Trace
-from minipaged.viz.block_map import block_map
+from minipaged.viz.block_map import block_map, unsummarised_lines
 from minipaged.viz.changes import what_changed
 from minipaged.viz.gauges import gauges, tokens_per_second
 from minipaged.viz.history import History
@@ -87,7 +87,8 @@ class _Board:
     def head(self, width: int) -> list[Text]:
         """Which step, which panel, and the run in a few numbers."""
         theme, record = self.theme, self.moment.record
-        first = Text.assemble((f"step {record.step}", Style(bold=True)), (f" of {len(self.history)}  ", theme.role("quiet")))
+        first = Text(f"step {record.step}", Style(bold=True))
+        first.append(f" of {len(self.history)}  ", theme.role("quiet"))
         for panel in PANELS:
             if panel == self.view.panel:
                 first.append(f"[{panel}] ", Style(bold=True, reverse=True))
@@ -105,7 +106,7 @@ class _Board:
         if record.error:
             second.append(f"  {theme.text(record.error)}", theme.role("preempt"))
         second.append(f"  {theme.text(self.moment.header.description)}", theme.role("quiet"))
-        return list(Picture([first, second]).fitted(width, 2))
+        return Picture([first, second]).fitted(width, 2).lines
 
     # Panels -----------------------------------------------------------------------------------------------------------
 
@@ -113,41 +114,33 @@ class _Board:
         if width < TWO_COLUMNS:
             return stacked(
                 [
-                    Section(partial(self._map, width), 4),
+                    self._map_section(width, height),
                     Section(partial(self._composition, width), 3),
-                    Section(partial(self._tables, width), 3),
-                    Section(partial(self._words, width), 3),
-                    Section(partial(self._queue, width), 2),
+                    Section(partial(self._tables, width), 4),
+                    Section(partial(self._words, width), 4),
+                    Section(partial(self._queue, width), 3),
                     Section(partial(self._gauges, width), 3),
-                    Section(partial(self._timeline, width), 5),
+                    Section(partial(self._timeline, width), 6),
                 ],
                 height,
             )
         left_width = width * 11 // 20
         right_width = width - left_width - 3
         wall = f" {self.theme.glyphs.wall} "
-        timeline_lines = min(max(height // 4, 5), len(self._timeline(width, height)))
-        left = stacked(
-            [
-                Section(partial(self._map, left_width), 4),
-                Section(partial(self._words, left_width), 3),
-            ],
-            height - timeline_lines,
-        )
-        right = stacked(
-            [
-                Section(partial(self._composition, right_width), 3),
-                Section(partial(self._tables, right_width), 3),
-                Section(partial(self._queue, right_width), 2),
-                Section(partial(self._gauges, right_width), 3),
-            ],
-            height - timeline_lines,
-        )
-        above = left.beside(right, left_width, wall)
+        left = [self._map_section(left_width, height), Section(partial(self._words, left_width), 4)]
+        lines = min(max(height // 4, height - len(stacked(left, height))), height // 2)
+        lines = min(lines, len(self._timeline(width, height)))
+        right = [
+            Section(partial(self._composition, right_width), 3),
+            Section(partial(self._tables, right_width), 3),
+            Section(partial(self._gauges, right_width), 4),
+            Section(partial(self._queue, right_width), 2),
+        ]
+        above = stacked(left, height - lines).beside(stacked(right, height - lines), left_width, wall)
         return above + self._timeline(width, height - len(above))
 
     def blocks(self, width: int, height: int) -> Picture:
-        return stacked([Section(partial(self._map, width), 4), Section(partial(self._words, width), 4)], height)
+        return stacked([self._map_section(width, height), Section(partial(self._words, width), 4)], height)
 
     def tables(self, width: int, height: int) -> Picture:
         return stacked(
@@ -166,16 +159,20 @@ class _Board:
         return prefix_tree(self.moment, self.theme, width, height, follow=self.view.sequence)
 
     def life(self, width: int, height: int) -> Picture:
-        sections = []
-        if self.view.block is not None:
-            block = self.view.block
-            sections.append(Section(lambda n: block_life(self.history, self.index, block, self.theme, width, n), 4))
-        if self.view.sequence is not None:
-            followed = self.view.sequence
-            sections.append(Section(lambda n: sequence_life(self.history, self.index, followed, self.theme, width, n), 4))
+        sections, run, theme = [], (self.history, self.index), self.theme
+        if (block := self.view.block) is not None:
+            sections.append(Section(lambda lines: block_life(*run, block, theme, width, lines), 4))
+        if (sequence := self.view.sequence) is not None:
+            sections.append(Section(lambda lines: sequence_life(*run, sequence, theme, width, lines), 4))
         if not sections:
             return Picture([Text("nothing is selected: choose a sequence or a block", self.theme.role("quiet"))])
         return stacked(sections, height)
+
+    def _map_section(self, width: int, height: int) -> Section:
+        """It gets room for a cell per block, as long as that is not more than half of everything."""
+        header = self.moment.header
+        least = unsummarised_lines(header.num_blocks, header.num_host_blocks, width)
+        return Section(partial(self._map, width), min(least, height // 2))
 
     # Parts ------------------------------------------------------------------------------------------------------------
 
@@ -194,9 +191,7 @@ class _Board:
         return queue(self.moment, self.theme, width, height, follow=self.view.sequence)
 
     def _composition(self, width: int, height: int) -> Picture:
-        return composition(
-            self.moment.record, self.moment.header, self.theme, width, height, follow=self.view.sequence
-        )
+        return composition(self.moment.record, self.moment.header, self.theme, width, height, follow=self.view.sequence)
 
     def _gauges(self, width: int, height: int) -> Picture:
         return gauges(self.history, self.index, self.theme, width, height)

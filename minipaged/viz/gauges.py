@@ -25,17 +25,17 @@ def gauges(history: History, index: int, theme: Theme, width: int, height: int) 
     bar_cells = max(width - 9, 0)
     bar = Text.assemble(("slots    ", theme.role("quiet")))
     parts = [record.live_slots, wasted, record.total_slots - record.held_slots]
-    for glyph, role, cells in zip(
-        (glyphs.bar, glyphs.bar_half, glyphs.bar_rest), ("decode", "warning", "quiet"), shares(parts, bar_cells), strict=True
-    ):
+    looks = ((glyphs.bar, "decode"), (glyphs.bar_half, "warning"), (glyphs.bar_rest, "quiet"))
+    for (glyph, role), cells in zip(looks, shares(parts, bar_cells), strict=True):
         bar.append(glyph * cells, theme.role(role))
-    slots = f"{record.live_slots} used, {wasted} wasted of {record.held_slots} reserved; {record.total_slots} in all"
+    slots = f"{record.live_slots} used + {wasted} wasted = {record.held_slots} reserved of {record.total_slots}"
     moved = _size(counts["swaps_out"], moment), _size(counts["swaps_in"], moment)
     hit_rate, num_steps = _hit_rate(history, index)
+    hits = "no prompt yet" if hit_rate is None else f"{100 * hit_rate:.0f} % of prompt tokens, last {num_steps} steps"
     rows = [
         ("", slots),
         ("sharing", _sharing(moment)),
-        ("hits", "no prompt yet" if hit_rate is None else f"{100 * hit_rate:.0f} % of prompt tokens, last {num_steps} steps"),
+        ("hits", hits),
         ("again", f"{counts['tokens_recomputed']} tokens recomputed"),
         ("swapped", f"{moved[0]} out, {moved[1]} in"),
         ("given up", f"{counts['evictions']} evicted, {counts['drops']} lost for good"),
@@ -75,7 +75,7 @@ def _sharing(moment: Moment) -> str:
 
 
 def _size(num_blocks: int, moment: Moment) -> str:
-    """"12 blocks (1.5 MB)"; without the size where it is not known."""
+    """ "12 blocks (1.5 MB)"; without the size where it is not known."""
     num_bytes = float(num_blocks * moment.header.block_bytes)
     if not moment.header.block_bytes:
         return f"{num_blocks} blocks"

@@ -68,7 +68,8 @@ def sequence_life(history: History, index: int, sequence: int, theme: Theme, wid
         begun = [event for event in events if event.kind == "admit"]
         step = f"step {facts.record.step}"
         for event in reversed(ended):
-            lines.append(_dated(step, event_line(event), theme.role("preempt" if event.kind == "preempt" else "plain"), theme, width))
+            role = "preempt" if event.kind == "preempt" else "plain"
+            lines.append(_dated(step, event_line(event), theme.role(role), theme, width))
         if kind is not None and kind != "preempt":
             last = last or (kind, i)
             tokens += sum(chunk.num_tokens for chunk in facts.record.chunks if chunk.sequence == sequence)
@@ -113,5 +114,6 @@ def _sequence_now(moment: Moment, sequence: int) -> str:
         if state.sequence == sequence:
             now = f"{state.num_computed} of {state.num_tokens} tokens computed" if state.running else "waits"
             drawn = state.num_tokens - state.num_prompt
-            return f"{now}; prompt {state.num_prompt}, drawn {drawn}; preempted {state.num_preemptions} times  {state.title}"
+            now += f"; prompt {state.num_prompt}, drawn {drawn}; preempted {state.num_preemptions} times"
+            return f"{now}  {state.title}"
     return "not here at this step"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
@@ -74,21 +75,26 @@ class Section:
 
 
 def stacked(sections: Items[Section], height: int) -> Picture:
-    """Sections below each other in at most `height` lines; the first ones get their room first."""
+    """Sections below each other in at most `height` lines.
+
+    Each gets its least, the first ones first, as far as it goes; the rest is dealt out in turns.
+    """
     wanted = [len(section.draw(height)) for section in sections]
     given = [0] * len(sections)
     left = height
-    for i, section in enumerate(sections):  # everyone's least, as far as it goes
-        least = min(section.least, wanted[i])
-        if least <= left:
-            given[i] = least
-            left -= least
-    for i, lines in enumerate(wanted):  # then what they would like
-        if given[i]:
-            more = min(lines - given[i], left)
-            given[i] += more
-            left -= more
-    return Picture(line for section, lines in zip(sections, given, strict=True) if lines for line in section.draw(lines))
+    for i, section in enumerate(sections):
+        if min(section.least, wanted[i]) <= left:
+            given[i] = min(section.least, wanted[i])
+            left -= given[i]
+    while left:
+        hungry = [i for i, lines in enumerate(given) if 0 < lines < wanted[i]][:left]
+        if not hungry:
+            break
+        for i in hungry:
+            given[i] += 1
+        left -= len(hungry)
+    parts = [section.draw(lines) for section, lines in zip(sections, given, strict=True) if lines]
+    return Picture(line for part in parts for line in part)
 
 
 def flowed(items: Iterable[Text], width: int, gap: str = "  ") -> list[Text]:
@@ -99,14 +105,23 @@ def flowed(items: Iterable[Text], width: int, gap: str = "  ") -> list[Text]:
             lines[-1].append(gap).append_text(item)
         else:
             lines.append(item.copy())
-    return list(Picture(lines).fitted(width, len(lines)))
+    return Picture(lines).fitted(width, len(lines)).lines
 
 
-def heading(title: str, facts: str, theme: Theme, width: int) -> Text:
-    """A line that begins a section: its name, a rule, and its most important numbers at the right."""
-    title, facts = theme.cut(title, width), theme.text(facts)
-    room = width - len(title) - 4
-    facts = theme.cut(facts, room) if facts and room > 3 else ""
-    rule = width - len(title) - 1 - (Text(facts).cell_len + 1 if facts else 0)
+def heading(title: str, facts: str | Items[str], theme: Theme, width: int) -> Text:
+    """A line that begins a section: its name, a rule, and its most important numbers at the right.
+
+    Args:
+        title: is cut only when it is wider than the line.
+        facts: of several wordings, the first that fits is taken, else none.
+        theme: how things look.
+        width: of the line.
+    """
+    title = theme.cut(title, width)
+    room = width - cell_len(title) - 4  # a space, a rule of two, a space
+    wordings = [theme.text(facts)] if isinstance(facts, str) else [theme.text(wording) for wording in facts]
+    shown = next((wording for wording in wordings if wording and cell_len(wording) <= room), "")
+    rule = width - cell_len(title) - 1 - (cell_len(shown) + 1 if shown else 0)
     line = Text.assemble((title, theme.role("title")), " ", (theme.glyphs.rule * max(rule, 0), theme.role("quiet")))
-    return line.append(f" {facts}") if facts else line
+    line.append(f" {shown}" if shown else "")
+    return Picture([line]).fitted(width, 1).lines[0]

@@ -29,23 +29,21 @@ def block_tables(
     follow: int | None = None,
 ) -> Picture:
     """The running sequences and their block tables, oldest first; the one that is followed is always shown."""
-    limit = moment.header.max_sequences
-    title = heading("block tables", f"{len(moment.running)} running of at most {limit}", theme, width)
+    facts = f"{len(moment.running)} running of at most {moment.header.max_sequences}"
     kinds = marks(changes, "device")
     shared = {block.block for block in moment.device_blocks if len(block.holders) > 1}
-    return _listed(
-        title, moment.running, lambda state: _table(moment, state, shared, kinds, theme, width), theme, height, follow
-    )
+
+    def line(state: SequenceState) -> Text:
+        return _table(moment, state, shared, kinds, theme, width)
+
+    return _listed("block tables", facts, moment.running, line, theme, width, height, follow)
 
 
 def queue(moment: Moment, theme: Theme, width: int, height: int, *, follow: int | None = None) -> Picture:
     """The waiting sequences in the order in which they will be admitted, and what each waits for."""
-    title = heading("queue", f"{len(moment.waiting)} waiting", theme, width)
-    if not moment.waiting:
-        return Picture([title, Text("nobody waits", theme.role("quiet"))]).fitted(width, height)
-    first = moment.waiting[0]
 
     def line(state: SequenceState) -> Text:
+        first = moment.waiting[0]
         text = Text.assemble((f"{name(state.sequence):2} ", theme.owner(state.sequence) + Style(bold=True)))
         if state.num_preemptions:
             text.append(f"preempted {state.num_preemptions}{theme.glyphs.times}, ", theme.role("warning"))
@@ -53,29 +51,30 @@ def queue(moment: Moment, theme: Theme, width: int, height: int, *, follow: int 
         text.append(f"  {_size(state)}  {theme.text(state.title)}", theme.role("quiet"))
         return _cut(text, theme, width)
 
-    return _listed(title, moment.waiting, line, theme, height, follow)
+    return _listed("queue", f"{len(moment.waiting)} waiting", moment.waiting, line, theme, width, height, follow)
 
 
 def _listed(
-    title: Text,
+    title: str,
+    facts: str,
     states: Items[SequenceState],
     line: Callable[[SequenceState], Text],
     theme: Theme,
+    width: int,
     height: int,
     follow: int | None,
 ) -> Picture:
-    room = height - 1
-    shown = list(states) if len(states) <= room else list(states[: max(room - 1, 0)])
+    """A heading, and a line for each as far as there is room; for the one that is followed there always is."""
+    shown = list(states[: max(height - 1, 0)])
     followed = next((state for state in states if state.sequence == follow), None)
     if followed is not None and followed not in shown and shown:
         shown[-1] = followed
-    lines = [title, *(line(state) for state in shown)]
-    if len(shown) < len(states):
-        lines.append(Text(f"and {len(states) - len(shown)} more", theme.role("quiet")))
+    facts += f", {len(shown)} shown" if len(shown) < len(states) else ""
+    lines = [heading(title, facts, theme, width), *(line(state) for state in shown)]
     if follow is not None:
         for text, state in zip(lines[1:], shown, strict=False):
             text.stylize(Style(bold=True) if state.sequence == follow else Style(dim=True))
-    return Picture(lines[: max(height, 0)])
+    return Picture(lines).fitted(width, height)
 
 
 def _table(

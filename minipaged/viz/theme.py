@@ -154,7 +154,7 @@ class Theme:
         return glyphs[-1] if num_filled >= size else glyphs[1 + num_filled * between // size]
 
     def text(self, text: str) -> str:
-        """One line of what this terminal can show: no control characters, and nothing beyond ASCII where it has none."""
+        """One line of what this terminal can show: no control characters, and only ASCII where there is no more."""
         line = "".join(c if c.isprintable() else " " for c in text)
         return line if self.unicode else line.encode("ascii", "replace").decode()
 
@@ -172,7 +172,7 @@ def letter(sequence: int) -> str:
 
 
 def name(sequence: int) -> str:
-    """The letter, and from the second round on its number, so that a name is one sequence's alone: A … z, A2 … z2, A3."""
+    """A name that is one sequence's alone: its letter, from the second round on with the round: A … z, A2 … z2, A3."""
     lap = sequence // len(LETTERS)
     return letter(sequence) + (str(lap + 1) if lap else "")
 

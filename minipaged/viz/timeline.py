@@ -19,6 +19,9 @@ _WORDS = {
 }
 
 
+_IDLE = ("waits", "preempted", "z")  # and not there at all
+
+
 def timeline(
     history: History, index: int, theme: Theme, width: int, height: int, *, follow: int | None = None
 ) -> Picture:
@@ -38,12 +41,13 @@ def timeline(
         legend, room = [], height - 2
     num_rows = len(rows)
     if num_rows > room:
-        by_need = sorted(rows, key=lambda sequence: (sequence != follow, sequence not in now, -sequence))
+        by_need = sorted(rows, key=lambda row: (row != follow, now.get(row, "z") in _IDLE, row not in now, -row))
         rows = sorted(by_need[: max(room, 0)])
     facts_line = f"steps {steps[0].record.step} to {steps[-1].record.step}"
     if num_rows > len(rows):
         facts_line = f"{len(rows)} of {num_rows} sequences, {facts_line}"
-    lines = [heading("timeline", facts_line, theme, width), _ruler(steps[index - first].record.step, index - first, label)]
+    ruler = _ruler(steps[index - first].record.step, index - first, label)
+    lines = [heading("timeline", facts_line, theme, width), ruler]
     for sequence in rows:
         style = theme.owner(sequence) + Style(bold=True)
         line = Text.assemble((f"{name(sequence):{label}}", style))

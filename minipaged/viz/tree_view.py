@@ -30,8 +30,8 @@ def prefix_tree(moment: Moment, theme: Theme, width: int, height: int, *, follow
     for node in nodes.values():
         children.setdefault(node.parent, []).append(node)
     holders = {block.node: block.holders for block in moment.device_blocks if block.node is not None}
-    for siblings in children.values():  # what lives comes first, and is what a small panel shows
-        siblings.sort(key=lambda node: (node.node not in holders or not holders[node.node], node.device is None, node.node))
+    for siblings in children.values():  # what lives comes first: a small panel shows no more
+        siblings.sort(key=lambda node: (not holders.get(node.node), node.device is None, node.node))
     roots = sorted(parent for parent in children if parent not in nodes)
     tops = [node for root in roots for node in children[root]]
     glyphs = theme.glyphs

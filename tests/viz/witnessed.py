@@ -71,7 +71,9 @@ def random_run(seed: int, num_requests: int = 20, num_blocks: int = 24, host_blo
     stems = [[100 * i + j for j in range(numbers.randrange(4, 20))] for i in range(3)]
     for _ in range(num_requests):
         stem = numbers.choice(stems)
-        prompt = stem[: numbers.randrange(1, len(stem) + 1)] + [numbers.randrange(3) for _ in range(numbers.randrange(9))]
+        prompt = stem[: numbers.randrange(1, len(stem) + 1)] + [
+            numbers.randrange(3) for _ in range(numbers.randrange(9))
+        ]
         house.add(prompt, numbers.randrange(1, 24), n=numbers.choice((1, 1, 1, 2, 3)))
         for _ in range(numbers.randrange(4)):
             if house.engine.has_work:
