@@ -125,7 +125,7 @@ class _Grid:
         chosen = None if selected is None else selected // self.per_cell
         lines = []
         for first in range(0, len(shown), self.columns):
-            line = Text(f"{first * self.per_cell:{self.label}d} ", self.theme.role("quiet"))
+            line = Text.assemble((f"{first * self.per_cell:{self.label}d} ", self.theme.role("quiet")))
             for i, cell in enumerate(shown[first : first + self.columns], first):
                 self._draw(line, cell, i == chosen)
             line.rstrip()
@@ -215,3 +215,13 @@ def _legend(theme: Theme, width: int, has_host: bool) -> list[Text]:
         if has_host or not kind.startswith("swapped"):
             items.append(say(glyphs.marks[kind], kind, words))
     return flowed(items, width)
+
+
+if __name__ == "__main__":
+    from minipaged.viz.show import show
+
+    show(
+        lambda history, index, theme, width: block_map(
+            history.moment(index), history.facts(index).changes, theme, width, 20
+        )
+    )

@@ -276,3 +276,13 @@ def _numbers(blocks: Items[int]) -> str:
         else:
             runs.append([block])
     return " ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else " ".join(str(block) for block in run) for run in runs)
+
+
+if __name__ == "__main__":
+    from minipaged.viz.show import show
+
+    show(
+        lambda history, index, theme, width: what_changed(
+            history.moment(index), history.facts(index).changes, theme, width, 20
+        )
+    )

@@ -87,13 +87,12 @@ class _Board:
     def head(self, width: int) -> list[Text]:
         """Which step, which panel, and the run in a few numbers."""
         theme, record = self.theme, self.moment.record
-        first = Text(f"step {record.step}", Style(bold=True))
+        first = Text.assemble((f"step {record.step}", Style(bold=True)))
         first.append(f" of {len(self.history)}  ", theme.role("quiet"))
         for panel in PANELS:
-            if panel == self.view.panel:
-                first.append(f"[{panel}] ", Style(bold=True, reverse=True))
-            else:
-                first.append(f"{panel} ", theme.role("quiet"))
+            chosen = panel == self.view.panel
+            first.append(f"[{panel}]" if chosen else panel, Style(bold=True) if chosen else theme.role("quiet"))
+            first.append(" ")
         second = Text.assemble(
             (f"{record.num_running} running", theme.role("decode")),
             (f"  {record.num_waiting} waiting", theme.role("warning" if record.num_waiting else "quiet")),
@@ -128,7 +127,8 @@ class _Board:
         right_width = width - left_width - 3
         wall = f" {self.theme.glyphs.wall} "
         left = [self._map_section(left_width, height), Section(partial(self._words, left_width), 4)]
-        lines = min(max(height // 4, height - len(stacked(left, height))), height // 2)
+        tree = Section(partial(self.tree, left_width), 4)
+        lines = min(max(height // 4, height - len(stacked(left, height))), height // 3)
         lines = min(lines, len(self._timeline(width, height)))
         right = [
             Section(partial(self._composition, right_width), 3),
@@ -136,7 +136,7 @@ class _Board:
             Section(partial(self._gauges, right_width), 4),
             Section(partial(self._queue, right_width), 2),
         ]
-        above = stacked(left, height - lines).beside(stacked(right, height - lines), left_width, wall)
+        above = stacked([*left, tree], height - lines).beside(stacked(right, height - lines), left_width, wall)
         return above + self._timeline(width, height - len(above))
 
     def blocks(self, width: int, height: int) -> Picture:
@@ -198,3 +198,9 @@ class _Board:
 
     def _timeline(self, width: int, height: int) -> Picture:
         return timeline(self.history, self.index, self.theme, width, height, follow=self.view.sequence)
+
+
+if __name__ == "__main__":
+    from minipaged.viz.show import show
+
+    show(lambda history, index, theme, width: dashboard(history, index, View(), width, 40, theme))

@@ -84,3 +84,9 @@ def _size(num_blocks: int, moment: Moment) -> str:
             return f"{num_blocks} blocks ({num_bytes:.3g} {unit})"
         num_bytes /= 1000
     return f"{num_blocks} blocks ({num_bytes:.3g} GB)"
+
+
+if __name__ == "__main__":
+    from minipaged.viz.show import show
+
+    show(lambda history, index, theme, width: gauges(history, index, theme, width, 20))

@@ -88,3 +88,16 @@ def _phases(moment: Moment) -> dict[int, str]:
     phases.update({chunk.sequence: chunk.kind for chunk in moment.record.chunks})
     phases.update({event.sequence: "preempt" for event in moment.record.events if event.kind == "preempt"})
     return phases
+
+
+if __name__ == "__main__":
+    from rich.text import Text
+
+    from minipaged.viz.picture import Picture
+    from minipaged.viz.show import show
+
+    show(
+        lambda history, index, theme, width: Picture(
+            Text(theme.cut(f"step {i}: {history.facts(i).phases}", width)) for i in range(index + 1)
+        )
+    )

@@ -117,3 +117,14 @@ def _sequence_now(moment: Moment, sequence: int) -> str:
             now += f"; prompt {state.num_prompt}, drawn {drawn}; preempted {state.num_preemptions} times"
             return f"{now}  {state.title}"
     return "not here at this step"
+
+
+if __name__ == "__main__":
+    from minipaged.viz.show import show
+
+    show(
+        lambda history, index, theme, width: (
+            block_life(history, len(history) - 1, 9, theme, width, 20)
+            + sequence_life(history, len(history) - 1, 6, theme, width, 20)
+        )
+    )

@@ -125,3 +125,16 @@ def heading(title: str, facts: str | Items[str], theme: Theme, width: int) -> Te
     line = Text.assemble((title, theme.role("title")), " ", (theme.glyphs.rule * max(rule, 0), theme.role("quiet")))
     line.append(f" {shown}" if shown else "")
     return Picture([line]).fitted(width, 1).lines[0]
+
+
+if __name__ == "__main__":
+    from minipaged.viz.show import show
+
+    show(
+        lambda history, index, theme, width: Picture(
+            [
+                heading("left", ("facts at the right, when there is room", "facts"), theme, 40),
+                *flowed(map(Text, "abc"), 40),
+            ]
+        ).beside(Picture([heading("right", "", theme, 20), Text("a line")]), 40, f" {theme.glyphs.wall} ")
+    )

@@ -139,3 +139,14 @@ def _cut(line: Text, theme: Theme, width: int) -> Text:
         line.truncate(max(width - 1, 0), overflow="crop")
         line.append(theme.glyphs.cut, theme.role("quiet"))
     return line
+
+
+if __name__ == "__main__":
+    from minipaged.viz.show import show
+
+    show(
+        lambda history, index, theme, width: (
+            block_tables(history.moment(index), history.facts(index).changes, theme, width, 10)
+            + queue(history.moment(index), theme, width, 10)
+        )
+    )

@@ -55,3 +55,11 @@ def shares(counts: list[int], cells: int) -> list[int]:
     while sum(given) != cells:  # a few cells too many or too few: the largest part notices it least
         given[given.index(max(given))] += 1 if sum(given) < cells else -1
     return given
+
+
+if __name__ == "__main__":
+    from minipaged.viz.show import show
+
+    show(
+        lambda history, index, theme, width: composition(history.facts(index).record, history.header, theme, width, 10)
+    )

@@ -188,3 +188,20 @@ def sequence_named(text: str) -> int | None:
 def with_names(cause: str) -> str:
     """A record's cause, with names in the place of ids: "sequence 0 needs room" becomes "A needs room"."""
     return re.sub(r"\bsequence (\d+)\b", lambda found: name(int(found[1])), cause)
+
+
+if __name__ == "__main__":
+    from rich.text import Text
+
+    from minipaged.viz.picture import Picture
+    from minipaged.viz.show import show
+
+    show(
+        lambda history, index, theme, width: Picture(
+            [
+                Text.assemble(*((letter(i), theme.owner(i)) for i in range(len(LETTERS)))),
+                *(Text(f"{role:12} {style}", theme.role(role)) for role, style in _ROLES.items()),
+                *(Text(f"{mark}  {kind}") for kind, mark in theme.glyphs.marks.items()),
+            ]
+        )
+    )

@@ -54,7 +54,12 @@ def timeline(
         for i, facts in enumerate(steps):
             kind = facts.phases.get(sequence)
             glyph, role = _glyph(kind, theme)
-            line.append(glyph, theme.role(role) + (Style(reverse=True) if i == index - first else Style()))
+            if i != index - first:
+                line.append(glyph, theme.role(role))
+            elif kind is None:
+                line.append(theme.glyphs.wall, theme.role("quiet"))
+            else:
+                line.append(glyph, theme.role(role) + Style(reverse=True))
         if follow is not None:
             line.stylize(Style(bold=True) if sequence == follow else Style(dim=True))
         lines.append(line)
@@ -87,3 +92,9 @@ def _glyph(kind: str | None, theme: Theme) -> tuple[str, str]:
 def _sign(kind: str, theme: Theme) -> Text:
     glyph, role = _glyph(kind, theme)
     return Text.assemble((glyph, theme.role(role)), (f" {_WORDS[kind]}", theme.role("quiet")))
+
+
+if __name__ == "__main__":
+    from minipaged.viz.show import show
+
+    show(lambda history, index, theme, width: timeline(history, index, theme, width, 20))

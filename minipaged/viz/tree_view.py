@@ -59,7 +59,7 @@ def prefix_tree(moment: Moment, theme: Theme, width: int, height: int, *, follow
 def _line(
     prefix: str, chain: list[NodeState], holders: tuple[int, ...], theme: Theme, width: int, follow: int | None
 ) -> Text:
-    line = Text(prefix, theme.role("quiet"))
+    line = Text.assemble((prefix, theme.role("quiet")))
     where = [f" h{node.host}" if node.device is None else f" {node.device}" for node in chain]
     room = max(width - len(prefix) - 12, 8)
     while len(where) > 2 and sum(map(len, where)) > room:
@@ -81,3 +81,9 @@ def _line(
         line.truncate(max(width - 2, 0), overflow="crop")
         line.append(f" {theme.glyphs.cut}", theme.role("quiet"))
     return line
+
+
+if __name__ == "__main__":
+    from minipaged.viz.show import show
+
+    show(lambda history, index, theme, width: prefix_tree(history.moment(index), theme, width, 20))
