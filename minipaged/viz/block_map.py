@@ -176,17 +176,17 @@ def _host_cell(node: int | None, moment: Moment, theme: Theme) -> Cell:
     return Cell(theme.glyphs.clean, size, size, theme.role("evictable"))
 
 
-def _device_facts(moment: Moment) -> tuple[str, str]:
+def _device_facts(moment: Moment) -> tuple[str, ...]:
     blocks = moment.device_blocks
     held = sum(bool(block.holders) for block in blocks)
     shared = sum(len(block.holders) > 1 for block in blocks)
     evictable = sum(not block.holders and block.node is not None for block in blocks)
     free = len(blocks) - held - evictable
     long = f"{held} held ({shared} shared), {evictable} cached, {free} free of {len(blocks)}"
-    return long, f"{held} held, {evictable} cached, {free} free"
+    return long, f"{held} held, {evictable} cached, {free} free", f"{held} held"
 
 
-def _host_facts(moment: Moment) -> tuple[str, str]:
+def _host_facts(moment: Moment) -> tuple[str, ...]:
     nodes = [moment.nodes[node] for node in moment.host_blocks if node is not None]
     sole = sum(node.device is None for node in nodes)
     total = len(moment.host_blocks)

@@ -6,6 +6,7 @@ So a test can say that a picture shows what the books say, whatever the recorder
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 from minipaged.trace import Moment, NodeState, SequenceState, StepRecord, TraceHeader
@@ -63,11 +64,22 @@ class Witnessed:
         )
 
 
-def random_run(seed: int, num_requests: int = 20, num_blocks: int = 24, host_blocks: int = 8) -> Witnessed:
-    """A house with too little memory, and requests that share beginnings, part and are cancelled."""
+def random_run(
+    seed: int,
+    num_requests: int = 20,
+    num_blocks: int = 24,
+    host_blocks: int = 8,
+    begin: Callable[[Witnessed], None] = lambda run: None,
+) -> Witnessed:
+    """A house with too little memory, and requests that share beginnings, part and are cancelled.
+
+    Args:
+        begin: called before the first step.
+    """
     numbers = random.Random(seed)
     house = House(num_blocks, 4, budget=numbers.choice((8, 16, 32)), max_sequences=6, host_blocks=host_blocks)
     run = Witnessed(house)
+    begin(run)
     stems = [[100 * i + j for j in range(numbers.randrange(4, 20))] for i in range(3)]
     for _ in range(num_requests):
         stem = numbers.choice(stems)
