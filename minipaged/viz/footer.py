@@ -39,7 +39,7 @@ def _where(player: Player, width: int, theme: Theme) -> Text:
     if player.message:
         return Text(theme.cut(player.message, width), theme.role("warning"))
     speed = "full speed" if player.speed == math.inf else f"{player.speed:g}/s"
-    parts = [player.state, f"step {player.index + 1} of {len(player.trace)}", speed, player.followed]
+    parts = [player.state, speed, player.followed]
     return Text(theme.cut(f" {theme.glyphs.dot} ".join(part for part in parts if part), width))
 
 

@@ -115,7 +115,7 @@ def picture(player: Player, answers: Answers | None, width: int, height: int, th
 
 def _text_rows(rows: int) -> int:
     """Lines for the answers: the dashboard comes first."""
-    return max(3, min(12, (rows - 14) // 2)) if rows > 19 else 0
+    return max(3, min(10, (rows - 20) // 2)) if rows > 19 else 0
 
 
 class _Terminal:

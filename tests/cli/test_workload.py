@@ -54,7 +54,7 @@ def test_a_bad_line_is_refused_by_its_number(line: str, complaint: str, tmp_path
     path.write_text(f'{{"prompt": "fine"}}\n\n{line}\n')
     with pytest.raises(ValueError) as refused:
         read_workload(path)
-    assert str(refused.value).startswith(f"the workload {path}: line 3: {complaint}")
+    assert str(refused.value).startswith(f"the workload {path}: line 3: ") and complaint in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
