@@ -12,7 +12,7 @@ A pool that is larger than its panel is summarised: a cell then stands for 2, 4,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
@@ -25,25 +25,57 @@ from minipaged.viz.picture import Picture, flowed, heading
 from minipaged.viz.theme import Theme, letter
 
 MANY = "#"  # shared by ten or more
+_FOLLOWED, _IN_THE_BACK, _CHOSEN = Style(bold=True, underline=True), Style(dim=True), Style(reverse=True)
 _COLUMNS = (64, 48, 32, 24, 16, 12, 8, 4, 2, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What is drawn of a block, or of several.
+class BlockMap:
+    """The map of one moment, ready to be drawn in any size.
 
     Args:
-        who: one character.
-        num_filled, num_slots: how full.
-        style: of both.
-        kind: what this step did, or None.
+        moment: what to draw.
+        changes: those of its step.
+        theme: how.
+        follow: id of the sequence whose blocks stand out.
+        selected: a device block to be marked.
     """
 
-    who: str
-    num_filled: int
-    num_slots: int
-    style: Style
-    kind: str | None = None
+    def __init__(
+        self,
+        moment: Moment,
+        changes: Items[BlockChange],
+        theme: Theme,
+        *,
+        follow: int | None = None,
+        selected: int | None = None,
+    ) -> None:
+        self._moment = moment
+        self._theme = theme
+        self._following = follow is not None
+        self._selected = selected
+        self._device = [_device_cell(block, moment.header.block_size, theme, follow) for block in moment.device_blocks]
+        self._host = [_host_cell(node, moment, theme) for node in moment.host_blocks]
+        self._device_kinds = marks(changes, "device")
+        self._host_kinds = marks(changes, "host")
+
+    def draw(self, width: int, height: int) -> Picture:
+        """Both pools in at most so many cells; the legend gets the lines that they leave."""
+        header, theme = self._moment.header, self._theme
+        pools = header.num_blocks, header.num_host_blocks
+        legend = _legend(theme, width, header.num_host_blocks > 0)
+        rows = height - (2 if header.num_host_blocks else 1)
+        shape = _layout(width, rows, *pools)
+        if shape[-1] > 1:  # summarised anyway: room for the legend first, unless that costs detail
+            with_legend = _layout(width, rows - len(legend), *pools)
+            shape = with_legend if with_legend[-1] == shape[-1] else shape
+        grid = _Grid(theme, len(str(max(pools) - 1)), *shape, self._following)
+        summary = f", {grid.per_cell} blocks per cell" if grid.per_cell > 1 else ""
+        lines = [heading("device pool" + summary, _device_facts(self._moment), theme, width)]
+        lines += grid.rows(self._device, self._device_kinds, self._selected)
+        if self._host:
+            lines.append(heading("host pool" + summary, _host_facts(self._moment), theme, width))
+            lines += grid.rows(self._host, self._host_kinds, None)
+        return Picture([*lines, *legend]).fitted(width, height)
 
 
 def block_map(
@@ -56,35 +88,8 @@ def block_map(
     follow: int | None = None,
     selected: int | None = None,
 ) -> Picture:
-    """Both pools and the legend.
-
-    Args:
-        moment: what to draw.
-        changes: those of its step.
-        theme: how.
-        width, height: what it takes at most. The legend gets what the pools leave.
-        follow: id of the sequence whose blocks stand out.
-        selected: a device block to be marked.
-    """
-    header = moment.header
-    legend = _legend(theme, width, header.num_host_blocks > 0)
-    rows = height - (2 if header.num_host_blocks else 1)
-    shape = _layout(width, rows, header.num_blocks, header.num_host_blocks)
-    if shape[-1] > 1:  # summarised anyway: a legend first, unless that would cost detail
-        with_legend = _layout(width, rows - len(legend), header.num_blocks, header.num_host_blocks)
-        shape = with_legend if with_legend[-1] == shape[-1] else shape
-    columns, cell_width, per_cell = shape
-    device = [_device_cell(block, moment, theme, follow) for block in moment.device_blocks]
-    summary = f", {per_cell} blocks per cell" if per_cell > 1 else ""
-    lines = [heading("device pool" + summary, _device_facts(moment), theme, width)]
-    label = len(str(max(header.num_blocks, header.num_host_blocks) - 1))
-    grid = _Grid(theme, label, columns, cell_width, per_cell)
-    lines += grid.rows(device, marks(changes, "device"), selected)
-    if header.num_host_blocks:
-        host = [_host_cell(node, moment, theme) for node in moment.host_blocks]
-        lines.append(heading("host pool" + summary, _host_facts(moment), theme, width))
-        lines += grid.rows(host, marks(changes, "host"), None)
-    return Picture([*lines, *legend]).fitted(width, height)
+    """A `BlockMap`, drawn once."""
+    return BlockMap(moment, changes, theme, follow=follow, selected=selected).draw(width, height)
 
 
 def unsummarised_lines(num_blocks: int, num_host_blocks: int, width: int) -> int:
@@ -111,6 +116,26 @@ def _layout(
 
 
 @dataclass(frozen=True, slots=True)
+class _Cell:
+    """What is drawn of a block.
+
+    Args:
+        who: one character.
+        num_filled: how full, of so many slots as all blocks have.
+        state: who holds it, or how it is when nobody does: blocks of one state share a cell's letter.
+        style: of both characters.
+        followed: whether it stands out while a sequence is followed.
+    """
+
+    who: str
+    num_filled: int
+    num_slots: int
+    state: str | tuple[int, ...]
+    style: Style
+    followed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Grid:
     """Cells in rows, with the number of the first block at the left edge."""
 
@@ -119,61 +144,64 @@ class _Grid:
     columns: int
     cell_width: int
     per_cell: int
+    following: bool
 
-    def rows(self, cells: Items[Cell], kinds: Mapping[int, str], selected: int | None) -> list[Text]:
-        shown = [self._joined(cells[i : i + self.per_cell], kinds, i) for i in range(0, len(cells), self.per_cell)]
-        chosen = None if selected is None else selected // self.per_cell
+    def rows(self, cells: Items[_Cell], kinds: Mapping[int, str], selected: int | None) -> list[Text]:
+        size, first_ones = self.per_cell, range(0, len(cells), self.per_cell)
+        shown = cells if size == 1 else [_joined(cells[i : i + size], self.theme) for i in first_ones]
+        marked: dict[int, str] = {}
+        for block in sorted(kinds, key=lambda block: KINDS.index(kinds[block])):
+            marked.setdefault(block // size, kinds[block])
+        chosen = None if selected is None else selected // size
         lines = []
         for first in range(0, len(shown), self.columns):
-            line = Text.assemble((f"{first * self.per_cell:{self.label}d} ", self.theme.role("quiet")))
+            line = Text.assemble((f"{first * size:{self.label}d} ", self.theme.role("quiet")))
             for i, cell in enumerate(shown[first : first + self.columns], first):
-                self._draw(line, cell, i == chosen)
+                self._draw(line, cell, marked.get(i), i == chosen)
             line.rstrip()
             lines.append(line)
         return lines
 
-    def _draw(self, line: Text, cell: Cell, chosen: bool) -> None:
-        style = cell.style + Style(reverse=True) if chosen else cell.style
-        fill = " " if cell.who == self.theme.glyphs.free else self.theme.fill(cell.num_filled, cell.num_slots)
-        line.append(cell.who + fill, style)
-        line.append(self.theme.glyphs.marks[cell.kind] if cell.kind else " ", self.theme.role(cell.kind or "plain"))
-        line.append(" " * (self.cell_width - 3))
-
-    def _joined(self, cells: Items[Cell], kinds: Mapping[int, str], first: int) -> Cell:
-        """One cell for several blocks: their common owner or state, else `mixed`; how full they are together."""
-        kind = min((kinds[i] for i in range(first, first + len(cells)) if i in kinds), key=KINDS.index, default=None)
-        glyphs = self.theme.glyphs
-        free = cells[0] if all(cell.who == glyphs.free for cell in cells) else None
-        used = [cell for cell in cells if cell.who != glyphs.free]
-        common = free or (used[0] if len({(cell.who, cell.style) for cell in used}) == 1 else None)
-        num_filled, num_slots = sum(cell.num_filled for cell in cells), sum(cell.num_slots for cell in cells)
-        if common is None:
-            return Cell(glyphs.mixed, num_filled, num_slots, Style(), kind)
-        return Cell(common.who, num_filled, num_slots, common.style, kind)
+    def _draw(self, line: Text, cell: _Cell, kind: str | None, chosen: bool) -> None:
+        style = cell.style
+        if self.following:
+            style = style + (_FOLLOWED if cell.followed else _IN_THE_BACK)
+        fill = " " if cell.state == "free" else self.theme.fill(cell.num_filled, cell.num_slots)
+        line.append(cell.who + fill, style + _CHOSEN if chosen else style)
+        if kind:
+            line.append(self.theme.glyphs.marks[kind], self.theme.role(kind))
+        line.append(" " * (self.cell_width - 2 - bool(kind)))
 
 
-def _device_cell(block: BlockState, moment: Moment, theme: Theme, follow: int | None) -> Cell:
-    size = moment.header.block_size
-    if not block.holders:
+def _joined(cells: Items[_Cell], theme: Theme) -> _Cell:
+    """One cell for several blocks: what they have in common, but for free ones; how full they are together."""
+    used = [cell for cell in cells if cell.state != "free"] or cells[:1]
+    num_filled, num_slots = sum(cell.num_filled for cell in cells), sum(cell.num_slots for cell in cells)
+    followed = any(cell.followed for cell in cells)
+    if len({cell.state for cell in used}) == 1:
+        return _Cell(used[0].who, num_filled, num_slots, used[0].state, used[0].style, followed)
+    return _Cell(theme.glyphs.mixed, num_filled, num_slots, "mixed", theme.role("plain"), followed)
+
+
+def _device_cell(block: BlockState, size: int, theme: Theme, follow: int | None) -> _Cell:
+    holders = block.holders
+    if not holders:
         state = "free" if block.node is None else "evictable"
         who = theme.glyphs.free if block.node is None else theme.glyphs.evictable
-        return Cell(who, block.fill, size, theme.role(state))
-    if len(block.holders) == 1:
-        who, style = letter(block.holders[0]), theme.owner(block.holders[0])
-    else:
-        who, style = str(len(block.holders)) if len(block.holders) < 10 else MANY, theme.role("shared")
-    if follow is not None:
-        style = style + (Style(bold=True, underline=True) if follow in block.holders else Style(dim=True))
-    return Cell(who, block.fill, size, style)
+        return _Cell(who, block.fill, size, state, theme.role(state))
+    if len(holders) == 1:
+        return _Cell(letter(holders[0]), block.fill, size, holders, theme.owner(holders[0]), holders[0] == follow)
+    count = str(len(holders)) if len(holders) < 10 else MANY
+    return _Cell(count, block.fill, size, holders, theme.role("shared"), follow in holders)
 
 
-def _host_cell(node: int | None, moment: Moment, theme: Theme) -> Cell:
+def _host_cell(node: int | None, moment: Moment, theme: Theme) -> _Cell:
     size = moment.header.block_size
     if node is None:
-        return Cell(theme.glyphs.free, 0, size, theme.role("free"))
+        return _Cell(theme.glyphs.free, 0, size, "free", theme.role("free"))
     if moment.nodes[node].device is None:
-        return Cell(theme.glyphs.sole, size, size, theme.role("plain"))
-    return Cell(theme.glyphs.clean, size, size, theme.role("evictable"))
+        return _Cell(theme.glyphs.sole, size, size, "sole", theme.role("plain"))
+    return _Cell(theme.glyphs.clean, size, size, "clean", theme.role("evictable"))
 
 
 def _device_facts(moment: Moment) -> tuple[str, ...]:
@@ -196,25 +224,21 @@ def _host_facts(moment: Moment) -> tuple[str, ...]:
 
 def _legend(theme: Theme, width: int, has_host: bool) -> list[Text]:
     glyphs = theme.glyphs
-    say: Callable[[str, str, str], Text] = lambda sign, role, words: Text.assemble(  # noqa: E731
-        (sign, theme.role(role)), (f" {words}", theme.role("quiet"))
-    )
-    items = [
-        say("A", "plain", "owner"),
-        say("2", "shared", "shared by 2"),
-        say(glyphs.fill[1] + glyphs.fill[4] + glyphs.fill[-1], "plain", "how full"),
-        say(glyphs.evictable, "evictable", "cached, evictable"),
-        say(glyphs.free, "free", "free"),
-    ]
+    fill = glyphs.fill[1] + glyphs.fill[len(glyphs.fill) // 2] + glyphs.fill[-1]
+    signs = [
+        ("A", "plain", "owner"), ("2", "shared", "shared by 2"), (fill, "plain", "how full"),
+        (glyphs.evictable, "evictable", "cached, evictable"), (glyphs.free, "free", "free"),
+    ]  # fmt: skip
     if has_host:
-        items += [say(glyphs.sole, "plain", "only on the host"), say(glyphs.clean, "evictable", "on the device too")]
-    for kind, words in (
-        ("new", "new"), ("shared", "one more holder"), ("copied", "copied"), ("evicted", "evicted"),
-        ("swapped out", "swapped out"), ("swapped in", "swapped in"), ("released", "released"),
-    ):  # fmt: skip
+        signs += [(glyphs.sole, "plain", "only on the host"), (glyphs.clean, "evictable", "on the device too")]
+    words = {"new": "new", "shared": "one more holder", "dropped": "evicted"}
+    for kind in ("new", "shared", "copied", "dropped", "swapped out", "swapped in", "released"):
         if has_host or not kind.startswith("swapped"):
-            items.append(say(glyphs.marks[kind], kind, words))
-    return flowed(items, width)
+            signs.append((glyphs.marks[kind], kind, words.get(kind, kind)))
+    return flowed(
+        [Text.assemble((sign, theme.role(role)), (f" {said}", theme.role("quiet"))) for sign, role, said in signs],
+        width,
+    )
 
 
 if __name__ == "__main__":

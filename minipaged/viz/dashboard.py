@@ -6,13 +6,13 @@ It puts the panels together and draws none of them; it takes a trace and nothing
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from rich.style import Style
 from rich.text import Text
 
 from minipaged.trace import Trace
-from minipaged.viz.block_map import block_map, unsummarised_lines
+from minipaged.viz.block_map import BlockMap, unsummarised_lines
 from minipaged.viz.changes import what_changed
 from minipaged.viz.gauges import gauges, tokens_per_second
 from minipaged.viz.history import History
@@ -177,9 +177,12 @@ class _Board:
     # Parts ------------------------------------------------------------------------------------------------------------
 
     def _map(self, width: int, height: int) -> Picture:
-        return block_map(
-            self.moment, self.changes, self.theme, width, height, follow=self.view.sequence, selected=self.view.block
-        )
+        return self._block_map.draw(width, height)
+
+    @cached_property
+    def _block_map(self) -> BlockMap:
+        view = self.view
+        return BlockMap(self.moment, self.changes, self.theme, follow=view.sequence, selected=view.block)
 
     def _words(self, width: int, height: int) -> Picture:
         return what_changed(self.moment, self.changes, self.theme, width, height)

@@ -79,7 +79,8 @@ def stacked(sections: Items[Section], height: int) -> Picture:
 
     Each gets its least, the first ones first, as far as it goes; the rest is dealt out in turns.
     """
-    wanted = [len(section.draw(height)) for section in sections]
+    drawn = [section.draw(height) for section in sections]
+    wanted = [len(picture) for picture in drawn]
     given = [0] * len(sections)
     left = height
     for i, section in enumerate(sections):
@@ -93,7 +94,11 @@ def stacked(sections: Items[Section], height: int) -> Picture:
         for i in hungry:
             given[i] += 1
         left -= len(hungry)
-    parts = [section.draw(lines) for section, lines in zip(sections, given, strict=True) if lines]
+    parts = [
+        drawn[i] if lines == wanted[i] else section.draw(lines)
+        for i, (section, lines) in enumerate(zip(sections, given, strict=True))
+        if lines
+    ]
     return Picture(line for part in parts for line in part)
 
 

@@ -84,32 +84,36 @@ def _table(
     line = Text.assemble((f"{name(state.sequence):2} ", theme.owner(state.sequence) + Style(bold=True)))
     last_fill = state.num_computed - (len(state.blocks) - 1) * size
     end = f" ({last_fill}/{size})" if state.blocks else " no blocks"
-    pairs = []
-    for i, block in enumerate(state.blocks):
-        pair = Text.assemble((f" {i}{theme.glyphs.arrow}", theme.role("quiet")))
-        pair.append(str(block), theme.role("shared") if block in shared else theme.owner(state.sequence))
+
+    def pair(logical: int) -> Text:
+        block = state.blocks[logical]
+        text = Text.assemble((f" {logical}{theme.glyphs.arrow}", theme.role("quiet")))
+        text.append(str(block), theme.role("shared") if block in shared else theme.owner(state.sequence))
         if block in kinds:
-            pair.append(theme.glyphs.marks[kinds[block]], theme.role(kinds[block]))
-        pairs.append(pair)
-    room = width - line.cell_len - len(end)
-    line = Text.assemble(line, *_elided(pairs, room, theme), end)
+            text.append(theme.glyphs.marks[kinds[block]], theme.role(kinds[block]))
+        return text
+
+    pairs = _as_fit(pair, len(state.blocks), width - line.cell_len - len(end), theme)
     facts = Text(f"  {_size(state)}  {theme.text(state.title)}", theme.role("quiet"))
-    return _cut(line.append_text(facts), theme, width)
+    return _cut(Text.assemble(line, *pairs, end, facts), theme, width)
 
 
-def _elided(pairs: list[Text], room: int, theme: Theme) -> list[Text]:
-    """A table that is too long shows its first block and its last ones."""
-    if sum(pair.cell_len for pair in pairs) <= room:
-        return pairs
-    gap = Text(f" {theme.glyphs.cut}", theme.role("quiet"))
-    room -= pairs[0].cell_len + gap.cell_len
+def _as_fit(pair: Callable[[int], Text], num_pairs: int, room: int, theme: Theme) -> list[Text]:
+    """All of a table; when that is too long, its first block and its last ones."""
+    if 4 * num_pairs <= room:  # a pair takes four cells at least
+        pairs = [pair(logical) for logical in range(num_pairs)]
+        if sum(text.cell_len for text in pairs) <= room:
+            return pairs
+    head = [pair(0), Text(f" {theme.glyphs.cut}", theme.role("quiet"))]
+    room -= sum(text.cell_len for text in head)
     tail: list[Text] = []
-    for pair in reversed(pairs[1:]):
-        room -= pair.cell_len
+    for logical in range(num_pairs - 1, 0, -1):
+        tail.append(pair(logical))
+        room -= tail[-1].cell_len
         if room < 0:
+            tail.pop()
             break
-        tail.insert(0, pair)
-    return [pairs[0], gap, *tail]
+    return [*head, *reversed(tail)]
 
 
 def _size(state: SequenceState) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
@@ -137,13 +138,11 @@ class Theme:
 
     def role(self, role: str) -> Style:
         """The style of what something is, such as "evicted" or "title"."""
-        attributes, color = _ROLES[role]
-        return Style.parse(f"{attributes} {color if self.colors != 'none' else ''}".strip() or "none")
+        return _role_style(role, self.colors != "none")
 
     def owner(self, sequence: int) -> Style:
         """The style of what belongs to a sequence."""
-        palette = _OWNERS[self.colors]
-        return Style.parse(palette[sequence % len(palette)] or "none")
+        return _owner_style(self.colors, sequence % len(_OWNERS[self.colors]))
 
     def fill(self, num_filled: int, size: int) -> str:
         """How full: nothing, everything, or one of the levels between, which only a part of the slots takes."""
@@ -164,6 +163,17 @@ class Theme:
         if cell_len(line) <= cells:
             return line
         return set_cell_size(line, cells - 1).rstrip() + self.glyphs.cut if cells > 0 else ""
+
+
+@cache
+def _role_style(role: str, colored: bool) -> Style:
+    attributes, color = _ROLES[role]
+    return Style.parse(f"{attributes} {color if colored else ''}".strip() or "none")
+
+
+@cache
+def _owner_style(colors: Colors, place: int) -> Style:
+    return Style.parse(_OWNERS[colors][place] or "none")
 
 
 def letter(sequence: int) -> str:
