@@ -11,7 +11,8 @@ import json
 import logging
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Items
-from dataclasses import asdict, fields
+from dataclasses import asdict, astuple, fields
+from itertools import groupby
 from typing import Protocol
 
 from minipaged.engine import Engine
@@ -26,10 +27,9 @@ from minipaged.trace_state import Line, SequenceBook, Table, TraceState
 logger = logging.getLogger("minipaged")
 
 COUNTS = tuple(field.name for field in fields(MemoryStats))
-# A keyframe is due when the lines since the last one weigh more than so many times as much as it did: the file is
-# larger by a fourth at most, and no step is further away than a few keyframes' worth of reading.
-KEYFRAME_EVERY = 4
-LEAST_BYTES_BETWEEN_KEYFRAMES = 16_384
+# A keyframe is due when the lines since the last one weigh so many times as much as it did: keyframes make the file
+# larger by an eighth, and no step is further away than eight keyframes' worth of reading.
+KEYFRAME_EVERY = 8
 
 _json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
@@ -51,6 +51,7 @@ class Recorder:
         sinks: who gets the lines.
         description: one line for a reader: the model and its pool.
         title: a few words for a reader about a request.
+        least_bytes: lines that stand between two keyframes weigh at least so much.
 
     Raises:
         ValueError: the memory is another, or the engine has a recorder already.
@@ -62,6 +63,7 @@ class Recorder:
         *sinks: Sink,
         description: str = "",
         title: Callable[[Request], str] | None = None,
+        least_bytes: int = 16_384,
     ) -> None:
         memory = engine.scheduler.memory
         if not isinstance(memory, KVManager):
@@ -77,7 +79,7 @@ class Recorder:
         self._waiting: tuple[Sequence, ...] = ()
         self._next_step = 0  # what the next record's number will be, unless one is missed
         self._bytes_since_keyframe = 0
-        self._bytes_between_keyframes = LEAST_BYTES_BETWEEN_KEYFRAMES
+        self._least_bytes = self._bytes_between_keyframes = least_bytes
         #: One line for each sink that failed.
         self.failures: list[str] = []
         header = TraceHeader(
@@ -119,7 +121,7 @@ class Recorder:
             self._bytes_since_keyframe += self._write(line)
             if self._bytes_since_keyframe > self._bytes_between_keyframes:
                 size = self._write({"keyframe": self._state.keyframe()})
-                self._bytes_between_keyframes = max(KEYFRAME_EVERY * size, LEAST_BYTES_BETWEEN_KEYFRAMES)
+                self._bytes_between_keyframes = max(KEYFRAME_EVERY * size, self._least_bytes)
                 self._bytes_since_keyframe = 0
 
     # Within ----------------------------------------------------------------------------------------------------------
@@ -211,8 +213,8 @@ class Recorder:
     def _write_record(self, line: Line, record: StepRecord) -> None:
         """What the books do not say."""
         line["operations"] = [
-            (type(operation).__name__, *(getattr(operation, name) for name in operation.__slots__))
-            for operation in record.operations
+            (kind.__name__, *(block for operation in run for block in astuple(operation)))
+            for kind, run in groupby(record.operations, type)
         ]
         line["events"] = [(event.kind, event.sequence, event.cause) for event in record.events]
         line["waiting_cause"], line["error"] = record.waiting_cause, record.error
@@ -258,25 +260,22 @@ class Recorder:
         if not journal:
             return
         nodes = self._state.nodes
-        content: list[tuple[int, ...]] = []
-        places: list[tuple[int | None, ...]] = []
+        changes: list[tuple[int | None, ...]] = []
         for id, node in sorted(journal.items()):
             known = nodes.get(id)
             if node.device is None and node.host is None:
-                if known is not None:
+                if known is not None:  # else it came and went between two lines
                     del nodes[id]
-                    places.append((id,))
-                continue
-            if known is None:
+                    changes.append((id,))
+            elif known is None:
                 assert node.parent is not None
-                content.append((id, node.parent.id, *node.tokens))
-            elif (known.device, known.host) == (node.device, node.host):
-                continue
-            parent = content[-1][1] if known is None else known.parent
-            nodes[id] = NodeState(id, parent, node.tokens, node.device, node.host)
-            places.append((id, node.device, node.host))
+                nodes[id] = NodeState(id, node.parent.id, node.tokens, node.device, node.host)
+                changes.append((id, node.device, node.host, node.parent.id, *node.tokens))
+            elif (known.device, known.host) != (node.device, node.host):
+                nodes[id] = NodeState(id, known.parent, known.tokens, node.device, node.host)
+                changes.append((id, node.device, node.host))
         journal.clear()
-        line["content"], line["nodes"] = content, places
+        line["nodes"] = changes
 
     def _write_counts(self, line: Line) -> None:
         stats = self._memory.stats()

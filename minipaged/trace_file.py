@@ -133,16 +133,17 @@ class _LineTrace(ABC):
         try:
             found = json.loads(line)
             version = found.pop("minipaged_trace")
-        except (ValueError, AttributeError, TypeError, KeyError):
+        except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
             raise ValueError(f"{self._name}, line 1: this is not a minipaged trace") from None
         if version != VERSION:
             raise ValueError(f"{self._name}: its version is {version!r}; this program reads version {VERSION}")
-        kinds = {field.name: str if field.name == "description" else int for field in fields(TraceHeader)}
         names = found.pop("counts", None)
+        numbers = [value for name, value in found.items() if name != "description"]
         if (
-            found.keys() != kinds.keys()
-            or not all(isinstance(found[name], kind) for name, kind in kinds.items())
+            found.keys() != {field.name for field in fields(TraceHeader)}
             or not (isinstance(names, list) and all(isinstance(name, str) for name in names))
+            or not all(isinstance(number, int) and number >= 0 for number in numbers)
+            or not isinstance(found["description"], str)
         ):
             raise ValueError(f"{self._name}, line 1: the header is damaged")
         self._state = TraceState(TraceHeader(**found), names)
@@ -164,21 +165,21 @@ class LiveTrace(_LineTrace):
 
     def __init__(self) -> None:
         super().__init__("the live trace")
-        self._lines: list[bytes] = []
+        self.lines: list[bytes] = []  # as a file would have them
 
     def write(self, line: bytes) -> None:
         """A line from a recorder."""
         if self._state is None:
             self._begin(line)
         else:
-            self._add(line, len(self._lines))
-            self._lines.append(line)
+            self._add(line, len(self.lines))
+        self.lines.append(line)
 
     def __str__(self) -> str:
         return self._name
 
     def _read(self, place: int) -> Line:
-        line: Line = json.loads(self._lines[place])
+        line: Line = json.loads(self.lines[place])
         return line
 
 
@@ -241,7 +242,7 @@ class TraceReader(_LineTrace):
                     number += 1
                     self._require_keyframe(keyframes[position])
             except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-                what = " ".join(str(error).split()) or type(error).__name__
+                what = f"unknown id {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
                 raise ValueError(f"{self._name}, line {number}: this is not a line of a trace ({what})") from None
 
     def _require_keyframe(self, place: int) -> None:
@@ -258,6 +259,6 @@ class TraceReader(_LineTrace):
 def _is_whole(line: bytes) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

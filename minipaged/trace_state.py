@@ -11,7 +11,7 @@ A step's line. What is left out is empty, or as it was::
     chunks      each in turn: the sequence alone when it decoded one token where it stood,
                 else [sequence, request, start, tokens, recomputed, kind]
     tables      [sequence, n, blocks …]: its chunk's table is the first n blocks of the table before, then these
-    operations  [kind, from, to], or ["Poison", block]
+    operations  [kind, from, to, from, to …], neighbours of one kind together; ["Poison", block, block …]
     drawn       token ids, drawn by the chunks that reached the end of their sequence, or else by
     drawers     these sequences
     events      [kind, sequence, cause]
@@ -23,14 +23,13 @@ A step's line. What is left out is empty, or as it was::
     waiting
     numbers     [sequence, tokens, computed, preemptions], where other than its chunk and its draw would have it
     settled     as `tables`: what became of the table when the step was done
-    content     [node, parent, token ids …], once
-    nodes       [node, device block, host block], or [node] alone: it is gone
+    nodes       [node, device block, host block], and parent and token ids when it is new; [node] when it is gone
     counts      [which, value, …]; the header names them
 
 A keyframe's line, from which a reader can go on without the lines before it, but for what is written once::
 
-    keyframe    {running, waiting: [sequence, tokens, computed, preemptions, blocks …];
-                 nodes: [node, device, host]; counts: [values]}
+    keyframe    {running, waiting: [sequence, tokens, computed, preemptions, blocks …] each;
+                 nodes: [node, device block, host block] each; counts: the values}
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ CHUNK_KINDS = ("prefill", "recompute", "decode")
 KEYS = frozenset(
     (
         "step", "time", "slots", "chunks", "tables", "operations", "drawn", "drawers", "events", "queues",
-        "waiting_cause", "error", "requests", "sequences", "running", "waiting", "numbers", "settled", "content",
-        "nodes", "counts",
+        "waiting_cause", "error", "requests", "sequences", "running", "waiting", "numbers", "settled", "nodes",
+        "counts",
     )
 )  # fmt: skip
 
@@ -132,11 +131,11 @@ class TraceState:
             book.num_tokens, book.num_computed, book.num_preemptions = map(index, numbers)
         for id, kept, *blocks in line.get("settled", ()):
             self.sequences[id].blocks = _table(self.sequences[id].blocks, kept, blocks)
-        for id, *places in line.get("nodes", ()):
-            if places:
-                self._place(id, *places)
+        for node in line.get("nodes", ()):
+            if len(node) == 1:
+                del self.nodes[node[0]]
             else:
-                del self.nodes[id]
+                self._place(*node[:3])
         changes = line.get("counts", ())
         for which, value in zip(changes[::2], changes[1::2], strict=True):
             self.counts[which] = index(value)
@@ -154,7 +153,7 @@ class TraceState:
             total_slots=self.header.num_blocks * self.header.block_size,
             held_slots=held,
             live_slots=live,
-            operations=tuple(_operation(*operation) for operation in line.get("operations", ())),
+            operations=tuple(operation for run in line.get("operations", ()) for operation in _operations(*run)),
             drawn=drawn,
             waiting_cause=line.get("waiting_cause"),
             error=line.get("error"),
@@ -217,7 +216,7 @@ class TraceState:
         for id, request, nth in line.get("sequences", ()):
             self.facts.sequences[id] = (request, nth)
             self.sequences[id] = SequenceBook(request, nth, self.facts.requests[request][0])
-        for id, parent, *tokens in line.get("content", ()):
+        for id, _device, _host, parent, *tokens in (node for node in line.get("nodes", ()) if len(node) > 3):
             self.facts.content[id] = (parent, tuple(map(index, tokens)))
 
     def _chunks(self, line: Line) -> tuple[ChunkRecord, ...]:
@@ -284,6 +283,7 @@ def _table(before: Table, kept: int, blocks: Iterable[int]) -> Table:
     return before[:kept] + tuple(map(index, blocks))
 
 
-def _operation(kind: str, *blocks: int) -> MemoryOp:
-    operation: MemoryOp = OPERATIONS[kind](*map(index, blocks))
-    return operation
+def _operations(name: str, *blocks: int) -> list[MemoryOp]:
+    kind = OPERATIONS[name]
+    size = len(kind.__slots__)
+    return [kind(*map(index, blocks[i : i + size])) for i in range(0, len(blocks), size)]
