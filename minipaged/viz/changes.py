@@ -116,6 +116,7 @@ class _Step:
         self.after = _holders((s.sequence, s.blocks) for s in now.running)
         self.chunks = {chunk.sequence: chunk for chunk in now.record.chunks}
         self.events = {event.sequence: event for event in now.record.events}  # the last of each
+        self.preempted = {s for s, event in self.events.items() if event.kind == "preempt"}
         self.node_on = {node.device: node for node in now.nodes.values() if node.device is not None}
         self.copies: dict[int, int] = {}
         self.swaps_in: dict[int, int] = {}
@@ -130,8 +131,7 @@ class _Step:
                     self.swaps_out[device] = host
 
     def changes(self) -> Iterable[BlockChange]:
-        preempted = {s for s, event in self.events.items() if event.kind == "preempt"}
-        yield from self._releases(preempted)
+        yield from self._releases(self.preempted)
         yield from self._given_up()
         for block, holders in sorted(self.during.items()):
             for sequence, place in holders.items():
@@ -141,7 +141,7 @@ class _Step:
             for sequence in holders:
                 if sequence not in self.during.get(block, {}) and sequence not in self.was.get(block, {}):
                     yield self._joined(block, sequence)
-        yield from self._releases({*self.before, *self.chunks} - preempted)
+        yield from self._releases({*self.before, *self.chunks} - self.preempted)
         yield from self._on_host()
 
     def _releases(self, sequences: set[int]) -> Iterable[BlockChange]:
@@ -156,19 +156,19 @@ class _Step:
             block = old.device
             if block is None or (block in self.node_on and self.node_on[block].node == old.node):
                 continue
-            taker = _names(self.during.get(block, ()))
+            taker = _names(s for s in self.during.get(block, ()) if s not in self.was.get(block, {}))
+            evicted = f"evicted for {taker}" if taker else "evicted"
             node = self.now.nodes.get(old.node)
-            if not taker:
-                yield BlockChange("device", block, "dropped", "forgotten with its request")
-            elif block in self.swaps_out:
-                host = self.swaps_out[block]
+            if block in self.swaps_out:
                 lost = "" if node else ", and dropped from there in the same step"
-                cause = f"evicted for {taker}, swapped out to host {{}}{lost}"
-                yield BlockChange("device", block, "swapped out", cause, host)
+                cause = f"{evicted}, swapped out to host {{}}{lost}"
+                yield BlockChange("device", block, "swapped out", cause, self.swaps_out[block])
             elif node:
-                yield BlockChange("device", block, "evicted", f"evicted for {taker}; host {{}} has a copy", node.host)
+                yield BlockChange("device", block, "evicted", f"{evicted}; host {{}} has a copy", node.host)
+            elif taker:
+                yield BlockChange("device", block, "dropped", f"{evicted}, its content is lost")
             else:
-                yield BlockChange("device", block, "dropped", f"evicted for {taker}, its content is lost")
+                yield BlockChange("device", block, "dropped", "its content is forgotten")
 
     def _taken(self, block: int, sequence: int, place: int) -> BlockChange:
         """`sequence` came to hold it as its `place`-th block, before the forward pass."""
@@ -178,19 +178,28 @@ class _Step:
         source = self.copies.get(block)
         if source is not None:
             if sequence in self.was.get(source, {}):
-                others = _names(other for other in self.during.get(source, {}) if other != sequence)
+                others = _names(self._sharers(source, sequence))
                 shared = f", shared with {others}" if others else ""
                 cause = f"copied from {{}}{shared}: {who} writes on it"
             else:
                 cause = f"copied from {{}} for {who}, whose tokens begin alike"
             return BlockChange("device", block, "copied", cause, source)
-        if block in self.swaps_in:
+        if block in self.swaps_in and sequence == next(iter(self.during[block])):
             cause = f"swapped in from host {{}} for {who}"
             return BlockChange("device", block, "swapped in", cause, self.swaps_in[block])
         if chunk.start < tokens[1]:
             return BlockChange("device", block, "new", f"taken by {who} for", tokens=tokens)
         others = _names(other for other in self.during[block] if other != sequence)
         return BlockChange("device", block, "shared", f"shared by {who} with {others}" if others else f"found by {who}")
+
+    def _sharers(self, source: int, sequence: int) -> Iterable[int]:
+        """Who else held the block when `sequence` copied it; those who had copied it themselves held it no more."""
+        turns = list(self.chunks)
+        for other in self.was[source]:
+            copied = any(s == source and other in self.during.get(d, {}) for d, s in self.copies.items())
+            before = other in self.chunks and turns.index(other) < turns.index(sequence)
+            if other != sequence and not (copied and before) and other not in self.preempted:
+                yield other
 
     def _joined(self, block: int, sequence: int) -> BlockChange:
         """`sequence` came to hold it when the step was committed."""

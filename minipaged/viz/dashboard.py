@@ -126,7 +126,7 @@ class _Board:
         left_width = width * 11 // 20
         right_width = width - left_width - 3
         wall = f" {self.theme.glyphs.wall} "
-        left = [self._map_section(left_width, height), Section(partial(self._words, left_width), 4)]
+        left = [self._map_section(left_width, height), Section(partial(self._words, left_width), 12)]
         tree = Section(partial(self.tree, left_width), 4)
         lines = min(max(height // 4, height - len(stacked(left, height))), height // 3)
         lines = min(lines, len(self._timeline(width, height)))

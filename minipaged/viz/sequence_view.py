@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Items
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
@@ -48,8 +49,7 @@ def queue(moment: Moment, theme: Theme, width: int, height: int, *, follow: int 
         if state.num_preemptions:
             text.append(f"preempted {state.num_preemptions}{theme.glyphs.times}, ", theme.role("warning"))
         text.append(_cause(moment, state) if state is first else f"behind {name(first.sequence)}")
-        text.append(f"  {_size(state)}  {theme.text(state.title)}", theme.role("quiet"))
-        return _cut(text, theme, width)
+        return _with_facts(text, state, theme, width)
 
     return _listed("queue", f"{len(moment.waiting)} waiting", moment.waiting, line, theme, width, height, follow)
 
@@ -81,7 +81,7 @@ def _table(
     moment: Moment, state: SequenceState, shared: set[int], kinds: Mapping[int, str], theme: Theme, width: int
 ) -> Text:
     size = moment.header.block_size
-    line = Text.assemble((f"{name(state.sequence):2} ", theme.owner(state.sequence) + Style(bold=True)))
+    line = Text.assemble((f"{name(state.sequence):2}", theme.owner(state.sequence) + Style(bold=True)))
     last_fill = state.num_computed - (len(state.blocks) - 1) * size
     end = f" ({last_fill}/{size})" if state.blocks else " no blocks"
 
@@ -94,8 +94,7 @@ def _table(
         return text
 
     pairs = _as_fit(pair, len(state.blocks), width - line.cell_len - len(end), theme)
-    facts = Text(f"  {_size(state)}  {theme.text(state.title)}", theme.role("quiet"))
-    return _cut(Text.assemble(line, *pairs, end, facts), theme, width)
+    return _with_facts(Text.assemble(line, *pairs, end), state, theme, width)
 
 
 def _as_fit(pair: Callable[[int], Text], num_pairs: int, room: int, theme: Theme) -> list[Text]:
@@ -116,11 +115,6 @@ def _as_fit(pair: Callable[[int], Text], num_pairs: int, room: int, theme: Theme
     return [*head, *reversed(tail)]
 
 
-def _size(state: SequenceState) -> str:
-    """Prompt and answer so far."""
-    return f"{state.num_prompt}+{state.num_tokens - state.num_prompt} tokens"
-
-
 def _cause(moment: Moment, state: SequenceState) -> str:
     """Why the first that waits does so."""
     header, cause = moment.header, moment.record.waiting_cause
@@ -138,8 +132,15 @@ def _cause(moment: Moment, state: SequenceState) -> str:
     return cause
 
 
-def _cut(line: Text, theme: Theme, width: int) -> Text:
-    if line.cell_len > width:
+def _with_facts(line: Text, state: SequenceState, theme: Theme, width: int) -> Text:
+    """Behind the line, as far as there is room: tokens of prompt and answer, and the title."""
+    size = f"  {state.num_prompt}+{state.num_tokens - state.num_prompt} tokens"
+    if line.cell_len + len(size) <= width:
+        line.append(size, theme.role("quiet"))
+        room = width - line.cell_len - 2
+        if state.title and room >= min(8, cell_len(state.title)):  # a shorter piece of a title says nothing
+            line.append(f"  {theme.cut(state.title, room)}", theme.role("quiet"))
+    elif line.cell_len > width:
         line.truncate(max(width - 1, 0), overflow="crop")
         line.append(theme.glyphs.cut, theme.role("quiet"))
     return line
