@@ -14,7 +14,7 @@ from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.kv_manager import KVManager
 from minipaged.memory.prefix_tree import PrefixTree
 from minipaged.memory.swap import SwapManager
-from minipaged.recorder import Recorder
+from minipaged.recorder import Recorder, Sink
 from minipaged.sampling_params import SamplingParams
 from minipaged.scheduler import Scheduler
 from minipaged.simulation import SimulatedRunner
@@ -38,8 +38,8 @@ _WORK = (
 )
 
 
-def example_trace() -> Trace:
-    """The run, recorded in memory."""
+def example_trace(*sinks: Sink) -> Trace:
+    """The run, recorded in memory, and in further sinks."""
     pool, swap = BlockPool(NUM_BLOCKS), SwapManager(NUM_HOST_BLOCKS)
     memory = KVManager(pool, PrefixTree(BLOCK_SIZE), swap, block_bytes=BLOCK_BYTES)
     scheduler = Scheduler(memory, max_batch_tokens=24, max_sequences=5)
@@ -56,6 +56,7 @@ def example_trace() -> Trace:
     Recorder(
         engine,
         trace,
+        *sinks,
         description=f"a simulated model; {pools}",
         title=lambda request: _WORK[request.id][1],
     )

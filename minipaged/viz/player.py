@@ -18,6 +18,7 @@ from minipaged.viz.theme import name, sequence_named
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, math.inf)  # steps per second
 MAX_BACKLOG_STEPS = 32  # a machine that is too slow for the speed does not try to catch up later
+MESSAGE_SECONDS = 4.0  # how long the last key's message stays, unless another key comes
 
 HELP = (
     ("space", "pause, and go on"),
@@ -64,6 +65,7 @@ class Player:
     quit: bool = False
     _due: float = field(default=0.0, compare=False)  # steps, as time has brought them
     _asked: int = field(default=0, compare=False)  # steps that a key has asked a paused engine for
+    _told_seconds: float = field(default=0.0, compare=False)  # since the last key
     _num_searched: int = field(default=0, compare=False)  # steps in which `_has_come` has looked
     _newest_sequence: int = field(default=-1, compare=False)
 
@@ -81,6 +83,9 @@ class Player:
 
     def pass_time(self, seconds: float) -> None:
         """Lets time pass: steps become due, and those of a run that is over are shown."""
+        self._told_seconds += seconds
+        if self._told_seconds > MESSAGE_SECONDS:
+            self.message = ""
         if self.paused:
             self._due = 0.0
         elif seconds > 0:
@@ -127,6 +132,7 @@ class Player:
     def press(self, key: str) -> None:
         """Does what a key is for; any other key does nothing."""
         self.message = ""
+        self._told_seconds = 0.0
         if self.typed is not None:
             self._type(key)
         elif self.help:

@@ -54,6 +54,8 @@ def test_keys_move_through_a_run_that_is_over_and_stop_it() -> None:
     assert pressed(player, "n").index == 9 and "last step" in player.message
     assert pressed(player, "g").index == 0 and player.message == ""
     assert pressed(player, "p").index == 0 and "first step" in player.message
+    player.pass_time(5)
+    assert player.message == "", "it has been read"
     assert pressed(player, "end").index == 9 and pressed(player, "home").index == 0
 
 
