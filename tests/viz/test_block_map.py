@@ -10,7 +10,9 @@ from rich.console import Console
 
 from minipaged.memory.kv_manager import KVManager
 from minipaged.plan import CopyBlock, SwapIn, SwapOut
-from minipaged.trace import Moment, SequenceState, StepRecord, TraceHeader
+from minipaged.recorder import Recorder
+from minipaged.trace import Moment, SequenceState, StepRecord, Trace, TraceHeader
+from minipaged.trace_file import LiveTrace
 from minipaged.viz.block_map import block_map
 from minipaged.viz.history import History
 from minipaged.viz.picture import Picture
@@ -29,16 +31,18 @@ def printed(picture: Picture, width: int) -> str:
 
 
 class Compare:
-    """A listener that draws the newest moment of a run, reads it back, and asks the books."""
+    """A listener that draws the newest moment of a trace, reads it back, and asks the books."""
 
-    def __init__(self, run: Witnessed, theme: Theme) -> None:
+    def __init__(self, run: Witnessed, trace: Trace, theme: Theme) -> None:
         self.run = run
+        self.trace = trace
         self.theme = theme
         self.num_shared = self.num_evictable = self.num_sole = self.num_clean = 0
 
     def __call__(self, record: StepRecord) -> None:
-        history = History(self.run)
-        index = len(self.run) - 1
+        history = History(self.trace)
+        index = len(self.trace) - 1
+        assert history.moment(index).record.step == record.step
         moment, changes = history.moment(index), history.facts(index).changes
         device, host = read_map(printed(block_map(moment, changes, self.theme, 110, 20), 110))
         memory, scheduler, glyphs = self.run.house.memory, self.run.house.scheduler, self.theme.glyphs
@@ -79,10 +83,13 @@ class Compare:
 @pytest.mark.parametrize("theme", THEMES, ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_map_says_what_the_books_say(seed: int, theme: Theme) -> None:
+    """As recorded: scheduler and memory, recorder, deltas, moment, picture, and back."""
     comparisons: list[Compare] = []
 
     def begin(run: Witnessed) -> None:
-        comparisons.append(Compare(run, theme))
+        trace = LiveTrace()
+        Recorder(run.house.engine, trace)
+        comparisons.append(Compare(run, trace, theme))
         run.house.engine.listeners.append(comparisons[0])
 
     random_run(seed, host_blocks=24, begin=begin)
@@ -92,7 +99,7 @@ def test_the_map_says_what_the_books_say(seed: int, theme: Theme) -> None:
 
 def test_it_says_the_same_without_a_host_pool() -> None:
     def begin(run: Witnessed) -> None:
-        run.house.engine.listeners.append(Compare(run, Theme()))
+        run.house.engine.listeners.append(Compare(run, run, Theme()))
 
     run = random_run(7, host_blocks=0, begin=begin)
     assert "host" not in block_map(run.moment(5), (), Theme(), 100, 20).plain
