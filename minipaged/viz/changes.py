@@ -193,13 +193,10 @@ class _Step:
         return BlockChange("device", block, "shared", f"shared by {who} with {others}" if others else f"found by {who}")
 
     def _sharers(self, source: int, sequence: int) -> Iterable[int]:
-        """Who else held the block when `sequence` copied it; those who had copied it themselves held it no more."""
+        """Who else held the block when `sequence` copied it: those before it have copies of their own."""
         turns = list(self.chunks)
-        for other in self.was[source]:
-            copied = any(s == source and other in self.during.get(d, {}) for d, s in self.copies.items())
-            before = other in self.chunks and turns.index(other) < turns.index(sequence)
-            if other != sequence and not (copied and before) and other not in self.preempted:
-                yield other
+        later = turns[turns.index(sequence) + 1 :]
+        return (other for other in self.was[source] if other in later)
 
     def _joined(self, block: int, sequence: int) -> BlockChange:
         """`sequence` came to hold it when the step was committed."""

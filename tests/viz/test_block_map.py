@@ -14,6 +14,7 @@ from minipaged.recorder import Recorder
 from minipaged.trace import Moment, SequenceState, StepRecord, Trace, TraceHeader
 from minipaged.trace_file import LiveTrace
 from minipaged.viz.block_map import block_map
+from minipaged.viz.changes import BlockChange
 from minipaged.viz.history import History
 from minipaged.viz.picture import Picture
 from minipaged.viz.sequence_view import block_tables
@@ -166,6 +167,13 @@ def test_a_cell_for_many_blocks_says_what_they_have_in_common() -> None:
     assert ", 8 blocks per cell" in title, title
     # 0–7: two owners, all full; 8–15: A alone, one full block of eight; then nothing
     assert first.split()[1:4] == ["*█", "A▁", "·"]
+
+
+def test_a_cell_for_many_blocks_marks_the_rarest_change() -> None:
+    kinds = {1: "new", 2: "swapped out", 3: "released", 9: "new"}
+    changes = [BlockChange("device", block, kind, "") for block, kind in kinds.items()]
+    first = block_map(pool(1024, {0: tuple(range(16))}), changes, Theme(), 60, 9).plain.splitlines()[1]
+    assert first.lstrip().startswith("0 A█↑A█+")
 
 
 def test_ten_and_more_share_a_block() -> None:

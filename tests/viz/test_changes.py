@@ -78,6 +78,8 @@ def test_sentences_say_what_the_tables_say(seed: int) -> None:
                 sequence = sequence_named(taken[1])
                 assert sequence is not None and change.tokens is not None
                 assert tables[sequence][change.tokens[0] // size] == change.block
+                chunk = next(chunk for chunk in now.record.chunks if chunk.sequence == sequence)
+                assert chunk.start < change.tokens[1], "it computes some of the block's tokens"
                 assert change.tokens[0] % size == 0 < change.tokens[1] - change.tokens[0] <= size
                 num_taken += 1
             elif joined := re.match(r"shared by (\w+)|found by (\w+)", change.cause):
@@ -117,6 +119,20 @@ def test_three_answers_part_and_copy_before_they_write() -> None:
         "- block 1: released, A writes on its copy; C holds it",
         "- block 1: released, B writes on its copy; C holds it",
     ]
+
+
+def test_equal_beginnings_are_shared_in_place() -> None:
+    house = House(8, 4)
+    run = Witnessed(house)
+    house.add([1, 2, 3, 4, 5], 3)
+    house.step()
+    house.add([1, 2, 3, 4, 6], 1)
+    house.run()
+    house.add([1, 2, 3, 4, 7], 1)
+    house.run()
+    assert "& block 0: shared by B with A" in words(run, 1)
+    assert "- block 0: released, B ends; A holds it" in words(run, 1)
+    assert "& block 0: found by C" in words(run, len(run) - 1)
 
 
 def test_a_block_is_evicted_swapped_out_and_found_again() -> None:

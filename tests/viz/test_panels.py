@@ -262,7 +262,7 @@ def test_gauges_are_the_counts() -> None:
             assert f"({4.096 * counts['swaps_out']:.3g} KB) out" in text
 
 
-def test_hit_rate_and_speed() -> None:
+def test_hit_rate_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     house = House(32, 4)
     run = Witnessed(house)
     house.add([1, 2, 3, 4, 5, 6, 7, 8, 9], 1)
@@ -271,6 +271,10 @@ def test_hit_rate_and_speed() -> None:
     house.run()
     # Of 18 prompt tokens, 8 were found and 10 computed.
     assert "44 % of prompt tokens, last 2 steps" in gauges(History(run), 1, THEME, 100, 20).plain
+    house.add([1, 2, 3, 4, 11], 1)
+    house.run()
+    monkeypatch.setattr("minipaged.viz.gauges.HIT_STEPS", 1)  # 4 of 5 in the last step
+    assert "80 % of prompt tokens, last 1 steps" in gauges(History(run), 2, THEME, 100, 20).plain
     # In the example a step takes 2 ms; the first draws one token for A, the second one for A and three for B.
     assert tokens_per_second(EXAMPLE, 1) == pytest.approx(5 / 0.004)
 
@@ -322,4 +326,4 @@ def test_paper() -> None:
 
     assert dealt(20) == "5" * 5 + "3" * 3 + "9" * 9
     assert dealt(10) == "5553339999"  # everyone's least, then a line each as long as there is one
-    assert dealt(5) == "55533"  # the third would be cut below its least, so it is left out
+    assert dealt(7) == "5555333" and dealt(5) == "55533"  # the third would be cut below its least, so it is left out
