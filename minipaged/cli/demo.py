@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from minipaged.cli.demo_prompts import DEMO_PROMPTS, SHOWN_TITLES
 from minipaged.cli.options import add_model_option, settle_threads
+from minipaged.cli.recording import add_record_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, default=176, metavar="N", help="tokens of an answer (default 176)")
     parser.add_argument("--requests", type=int, metavar="N", help="take only the first N prompts")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="another seed, another order of arrival")
-    parser.add_argument("--record", metavar="FILE", help="write a trace of the first part, for `minipaged replay`")
+    add_record_option(parser)
     parser.add_argument("--json", action="store_true", help="print the figures only, as one JSON object")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minipaged.cli.options import add_engine_options, add_model_option, engine_options, settle_threads
+from minipaged.cli.recording import add_record_option
 from minipaged.cli.workload import BUILT_IN, Arrival, read_workload
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '"max_tokens": N, "n": N, "temperature": T, …} (default: a dozen, built in)',
     )
     add_speed_option(parser)
-    parser.add_argument("--record", metavar="FILE", help="write a trace, too, for `minipaged replay`")
+    add_record_option(parser)
     add_model_option(parser)
     add_engine_options(parser)
 
@@ -73,20 +74,29 @@ def run(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         trace = LiveTrace()
         sinks = [stack.enter_context(TraceWriter(args.record))] if args.record else []
-        stack.enter_context(Recorder(llm.engine, trace, *sinks, description=llm.description, title=feed.title))
+        recorder = Recorder(llm.engine, trace, *sinks, description=llm.description, title=feed.title)
+        stack.enter_context(recorder)
+
+        def step() -> bool:
+            if feed.step():
+                return True
+            if is_behind := recorder.is_behind:
+                llm.step()  # computes nothing; it has a record of who ended after the last step
+            return is_behind
+
         if is_interactive(console):
             history = History(trace)
             answers = Answers(history, llm.tokenizer.decode) if llm.tokenizer else None
-            feed.step()  # there is a step to be shown
-            perform(Player(history, live=True, speed=args.speed), console, step=feed.step, answers=answers)
+            step()  # there is one to be shown
+            perform(Player(history, live=True, speed=args.speed), console, step=step, answers=answers)
         else:
             print(llm.description)
-            while feed.step():
+            while step():
                 pass
         print("\n".join(summary(trace)))
     if args.record:
         print(f"See it again: minipaged replay {args.record}")
-    return int(feed.failed)
+    return int(feed.failed or bool(recorder.failures))
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
@@ -149,6 +159,9 @@ class Feed:
             if llm.tokenizer is None:
                 raise ValueError(f"workload, {arrival.origin}: this model has no tokenizer.json; give token ids")
             prompt = tuple(llm.tokenizer.encode(prompt))
+        last = llm.model_config.vocab_size - 1
+        if max(prompt) > last:
+            raise ValueError(f"workload, {arrival.origin}: token id {max(prompt)} is above the model's last, {last}")
         need = len(prompt) + arrival.params.max_tokens - 1
         limit = min(llm.engine.scheduler.memory.max_sequence_slots, llm.model_config.max_positions)
         if need > limit:

@@ -109,3 +109,13 @@ def last_cells(text: str, cells: int) -> str:
     while cell_len(line) > cells:
         line = line[max(1, (cell_len(line) - cells) // 2) :]
     return line
+
+
+if __name__ == "__main__":  # python -m minipaged.viz.answers
+    from minipaged.viz.show import show
+
+    def words(token_ids: Sequence[int]) -> str:
+        """The example's model has no words; these are as good."""
+        return " ".join(f"word{token_id}" for token_id in token_ids)
+
+    show(lambda history, index, theme, width: Answers(history, words).picture(index, None, width, 12, theme))

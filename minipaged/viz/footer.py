@@ -62,3 +62,13 @@ def _plain(keys: str, theme: Theme) -> str:
     for arrow, word in {"←→": "n p", "→ n  ← p": "n  p", "↑  ↓": "up down", "…": "to"}.items():
         keys = keys.replace(arrow, word)
     return keys
+
+
+if __name__ == "__main__":  # python -m minipaged.viz.footer
+    from minipaged.viz.show import show
+
+    show(
+        lambda history, index, theme, width: (
+            help_page(width, 20, theme) + Picture([footer(Player(history, index=index), width, theme)])
+        )
+    )

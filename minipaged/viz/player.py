@@ -23,12 +23,12 @@ MESSAGE_SECONDS = 4.0  # how long the last key's message stays, unless another k
 HELP = (
     ("space", "pause, and go on"),
     ("→ n  ← p", "a step forward, a step back"),
-    ("g  G", "the first step; the last one, which is now in a live run"),
+    ("g  G", "the first step; the last, which is now"),
     ("+  -", "faster, slower"),
-    ("]  [", "the next, the last step with a preemption, an eviction, a swap or a copy"),
+    ("]  [", "next, last preemption, eviction, swap or copy"),
     ("↑  ↓", "follow the sequence above, below"),
-    ("A … Z", "follow that sequence (not G, which is taken); the same again lets it go"),
-    ("/", "type what to follow: a sequence's name (G, a, B2) or a block's number; then enter"),
+    ("A … Z", "follow that sequence, or let it go (for G: /G)"),
+    ("/", "follow a sequence by name, a block by number"),
     ("esc", "follow nobody"),
     ("enter", "the life of what is followed, and back"),
     ("tab", "the next panel"),
@@ -321,3 +321,13 @@ _ACTIONS: dict[str, Callable[[Player], None]] = {
     "?": Player._toggle_help,
     "q": Player._quit,
 }
+
+
+if __name__ == "__main__":  # python -m minipaged.viz.player
+    from minipaged.viz.example import example_trace
+
+    player = Player(example_trace())
+    for key in ("]", "n", "n", "A", "enter", "+", "G", " "):
+        player.press(key)
+        told = f"{player.state}, {player.view.panel}, {player.speed:g}/s  {player.followed}"
+        print(f"{key!r:8} step {player.index:2}  {told}")

@@ -189,3 +189,12 @@ def _end(number: int, frame: FrameType | None) -> None:
     """Ends the program by the way that every exception takes; a second signal does not disturb it."""
     signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":  # python -m minipaged.viz.stage
+    from minipaged.viz.example import example_trace
+
+    if is_interactive(Console()):
+        perform(Player(example_trace()), Console())
+    else:
+        print(picture(Player(example_trace(), index=20), None, 100, 40, Theme(colors="none")).plain, end="")
