@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Items
 from dataclasses import asdict, astuple, fields
 from itertools import groupby
+from operator import attrgetter
 from typing import Protocol
 
 from minipaged.engine import Engine
-from minipaged.interrupts import Uninterrupted
 from minipaged.memory.kv_manager import KVManager
 from minipaged.memory.stats import MemoryStats
 from minipaged.request import Request, Sequence
@@ -31,6 +31,7 @@ COUNTS = tuple(field.name for field in fields(MemoryStats))
 # larger by an eighth, and no step is further away than eight keyframes' worth of reading.
 KEYFRAME_EVERY = 8
 
+_counts = attrgetter(*COUNTS)
 _json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
@@ -92,9 +93,15 @@ class Recorder:
             description=description,
         )
         self._state = TraceState(header, COUNTS)
+        self._is_torn = False  # it was interrupted while it wrote a step
         self._write({"minipaged_trace": VERSION, **asdict(header), "counts": COUNTS})
         memory.tiers.journal = {node.id: node for node in memory.tree}
         engine.listeners.append(self)
+
+    @property
+    def is_behind(self) -> bool:
+        """Somebody came or was ended since the last step; the next one's line will say so."""
+        return (self._running, self._waiting) != (self._scheduler.running, self._scheduler.waiting)
 
     def close(self) -> None:
         """Stop recording. The sinks are their owners' to close."""
@@ -112,17 +119,17 @@ class Recorder:
         """Write the step down."""
         if not self._sinks:
             return
-        with Uninterrupted():  # half a step would make nonsense of all that follow
-            try:
-                line = self._step(record)
-            except BaseException:
-                self.close()
-                raise
-            self._bytes_since_keyframe += self._write(line)
+        anew, self._is_torn = self._is_torn, True
+        try:
+            self._bytes_since_keyframe += self._write(self._anew(record) if anew else self._step(record))
             if self._bytes_since_keyframe > self._bytes_between_keyframes:
                 size = self._write({"keyframe": self._state.keyframe()})
                 self._bytes_between_keyframes = max(KEYFRAME_EVERY * size, self._least_bytes)
                 self._bytes_since_keyframe = 0
+        except Exception:
+            self.close()
+            raise
+        self._is_torn = False
 
     # Within ----------------------------------------------------------------------------------------------------------
 
@@ -142,6 +149,13 @@ class Recorder:
                 if not self._sinks:
                     self.close()
         return len(data)
+
+    def _anew(self, record: StepRecord) -> Line:
+        """After a Ctrl-C between state and line nobody knows who knows what: the line of a step that says everything."""
+        self._state = TraceState(self._state.header, COUNTS)
+        self._running = self._waiting = ()
+        self._memory.tiers.journal = {node.id: node for node in self._memory.tree}
+        return {"anew": True, **self._step(record)}
 
     def _step(self, record: StepRecord) -> Line:
         """The line of a step. `self._state` moves on with it, exactly as a reader's will."""
@@ -184,6 +198,7 @@ class Recorder:
 
     def _write_chunks(self, line: Line, record: StepRecord) -> None:
         books = self._state.sequences
+        usual_drawers: list[int] = []
         chunks: list[int | tuple[int, int, int, int, int, str]] = []
         tables: list[tuple[int, ...]] = []
         for chunk in record.chunks:
@@ -197,18 +212,18 @@ class Recorder:
             usual = chunk.num_tokens == 1 and chunk.kind == "decode" and chunk.start == book.num_computed
             chunks.append(chunk.sequence if usual else _whole(chunk))
             book.blocks = chunk.block_table
+            book.num_computed = chunk.start + chunk.num_tokens
+            if book.num_computed == book.num_tokens:
+                usual_drawers.append(chunk.sequence)
         line["chunks"], line["tables"] = chunks, tables
 
         drawers = [id for id, _ in record.drawn]
-        if drawers and drawers != self._state.drawers(record.chunks):
+        if drawers and drawers != usual_drawers:
             line["drawers"] = drawers
         line["drawn"] = [token for _, token in record.drawn]
         for id in drawers:
             if id in books:
                 books[id].num_tokens += 1
-        for chunk in record.chunks:
-            if chunk.sequence in books:
-                books[chunk.sequence].num_computed = chunk.start + chunk.num_tokens
 
     def _write_record(self, line: Line, record: StepRecord) -> None:
         """What the books do not say."""
@@ -278,8 +293,7 @@ class Recorder:
         line["nodes"] = changes
 
     def _write_counts(self, line: Line) -> None:
-        stats = self._memory.stats()
-        counts = [getattr(stats, name) for name in COUNTS]
+        counts = list(_counts(self._memory.stats()))
         known = self._state.counts
         if counts != known:
             line["counts"] = [part for i, value in enumerate(counts) if value != known[i] for part in (i, value)]

@@ -169,11 +169,11 @@ class LiveTrace(_LineTrace):
 
     def write(self, line: bytes) -> None:
         """A line from a recorder."""
-        if self._state is None:
+        self.lines.append(line)
+        if len(self.lines) == 1:
             self._begin(line)
         else:
-            self._add(line, len(self.lines))
-        self.lines.append(line)
+            self._add(line, len(self.lines) - 1)
 
     def __str__(self) -> str:
         return self._name
@@ -242,7 +242,7 @@ class TraceReader(_LineTrace):
                     number += 1
                     self._require_keyframe(keyframes[position])
             except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-                what = f"unknown id {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+                what = f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
                 raise ValueError(f"{self._name}, line {number}: this is not a line of a trace ({what})") from None
 
     def _require_keyframe(self, place: int) -> None:

@@ -22,6 +22,7 @@ A step's line. What is left out is empty, or as it was::
     running     [[who left it], [place, who came to it, …]], in the end; so, too,
     waiting
     numbers     [sequence, tokens, computed, preemptions], where other than its chunk and its draw would have it
+    anew        true: nothing of what was known before holds; what is written once may be written again
     settled     as `tables`: what became of the table when the step was done
     nodes       [node, device block, host block], and parent and token ids when it is new; [node] when it is gone
     counts      [which, value, …]; the header names them
@@ -52,7 +53,7 @@ KEYS = frozenset(
     (
         "step", "time", "slots", "chunks", "tables", "operations", "drawn", "drawers", "events", "queues",
         "waiting_cause", "error", "requests", "sequences", "running", "waiting", "numbers", "settled", "nodes",
-        "counts",
+        "counts", "anew",
     )
 )  # fmt: skip
 
@@ -119,12 +120,11 @@ class TraceState:
         unknown = line.keys() - KEYS
         if unknown:
             raise ValueError(f"unknown key {min(unknown)!r}")
+        if "anew" in line:
+            self._forget()
         self._learn(line)
-        chunks = self._chunks(line)
-        drawn = self._drawn(line, chunks)
-        for chunk in chunks:
-            if chunk.sequence in self.sequences:
-                self.sequences[chunk.sequence].num_computed = chunk.start + chunk.num_tokens
+        chunks, usual_drawers = self._chunks(line)
+        drawn = self._drawn(line, usual_drawers)
         self._come_and_go(line)
         for id, *numbers in line.get("numbers", ()):
             book = self.sequences[id]
@@ -161,15 +161,13 @@ class TraceState:
 
     def restore(self, keyframe: Line) -> None:
         """Become what a keyframe says. The facts must be those of all lines before it."""
-        self.sequences.clear()
+        self._forget()
         for name, ids in (("running", self.running), ("waiting", self.waiting)):
-            ids.clear()
             for id, num_tokens, num_computed, num_preemptions, *blocks in keyframe[name]:
                 of, nth = self.facts.sequences[id]
                 table = tuple(map(index, blocks))
                 self.sequences[id] = SequenceBook(of, nth, num_tokens, num_computed, num_preemptions, table)
                 ids.append(id)
-        self.nodes.clear()
         for id, device, host in keyframe["nodes"]:
             self._place(id, device, host)
         for which, value in enumerate(keyframe["counts"]):
@@ -209,6 +207,11 @@ class TraceState:
             title,
         )
 
+    def _forget(self) -> None:
+        for known in (self.sequences, self.running, self.waiting, self.nodes):
+            known.clear()
+        self.counts = [0] * len(self.count_names)
+
     def _learn(self, line: Line) -> None:
         """What is written once."""
         for id, num_prompt, title in line.get("requests", ()):
@@ -219,8 +222,8 @@ class TraceState:
         for id, _device, _host, parent, *tokens in (node for node in line.get("nodes", ()) if len(node) > 3):
             self.facts.content[id] = (parent, tuple(map(index, tokens)))
 
-    def _chunks(self, line: Line) -> tuple[ChunkRecord, ...]:
-        """What was computed, with the tables as they were then."""
+    def _chunks(self, line: Line) -> tuple[tuple[ChunkRecord, ...], list[int]]:
+        """What was computed, with the tables as they were then; and whose chunk ends with the last token."""
         tables: dict[int, Table] = {}
         for id, kept, *blocks in line.get("tables", ()):
             book = self.sequences.get(id)
@@ -228,6 +231,7 @@ class TraceState:
             if book is not None:
                 book.blocks = tables[id]
         chunks: list[ChunkRecord] = []
+        usual_drawers: list[int] = []
         for chunk in line.get("chunks", ()):
             if isinstance(chunk, list):
                 id, request, start, num_tokens, num_recomputed, kind = chunk
@@ -236,26 +240,22 @@ class TraceState:
             else:
                 id, num_tokens, num_recomputed, kind = chunk, 1, 0, "decode"
                 request, start = self.sequences[id].request, self.sequences[id].num_computed
-            table = self.sequences[id].blocks if id in self.sequences else tables[id]
+            book = self.sequences.get(id)
+            table = book.blocks if book is not None else tables[id]
             chunks.append(ChunkRecord(id, request, start, num_tokens, num_recomputed, kind, table))
-        return tuple(chunks)
+            if book is not None:
+                book.num_computed = start + num_tokens
+                if book.num_computed == book.num_tokens:
+                    usual_drawers.append(id)
+        return tuple(chunks), usual_drawers
 
-    def _drawn(self, line: Line, chunks: Iterable[ChunkRecord]) -> tuple[tuple[int, int], ...]:
+    def _drawn(self, line: Line, usual_drawers: list[int]) -> tuple[tuple[int, int], ...]:
         tokens = line.get("drawn", ())
-        drawers: Items[int] = line.get("drawers") or (self.drawers(chunks) if tokens else ())
+        drawers: Items[int] = line.get("drawers") or (usual_drawers if tokens else ())
         for id in drawers:
             if id in self.sequences:
                 self.sequences[id].num_tokens += 1
         return tuple((index(id), index(token)) for id, token in zip(drawers, tokens, strict=True))
-
-    def drawers(self, chunks: Iterable[ChunkRecord]) -> list[int]:
-        """The sequences whose chunk ends with their last token: each draws one, if nothing else is said."""
-        books = self.sequences
-        return [
-            chunk.sequence
-            for chunk in chunks
-            if chunk.sequence in books and chunk.start + chunk.num_tokens == books[chunk.sequence].num_tokens
-        ]
 
     def _come_and_go(self, line: Line) -> None:
         """Both queues; who is in neither is gone, and who does not run holds no block."""

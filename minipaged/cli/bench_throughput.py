@@ -21,12 +21,13 @@ from rich.console import Console
 from rich.table import Table
 
 from minipaged.cli.random_checkpoint import SIZES, Size, write_checkpoint
+from minipaged.trace_file import TraceWriter
 
 _REQUESTS = {"12.6M": 64, "124M": 32}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--size, --dtype, --against, --python, --rounds, --json."""
+    """--size, --dtype, --against, --python, --rounds, --record, --json."""
     parser.add_argument("--size", choices=sorted(SIZES), default="12.6M", help="parameters of the random model")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--against", choices=("transformers", "vllm"), nargs="+", default=[], help="who else runs")
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--requests", type=int, metavar="N", help="default: 64 of the small model, 32 of the large")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="the median of which counts (default 3)")
     parser.add_argument("--attention", help="our kernels' backend (default auto)")
+    parser.add_argument("--record", metavar="FILE", help="write our last round to a trace, for `minipaged replay`")
     parser.add_argument("--json", action="store_true", help="print the figures only")
 
 
@@ -45,6 +47,9 @@ def run(args: argparse.Namespace) -> int:
     work = workload(size, args.requests or _REQUESTS[args.size], args.dtype)
     if args.attention:
         work["options"] = {"attention": args.attention}
+    if args.record:
+        TraceWriter(args.record).close()  # refused now if it cannot be written
+        work["record"] = str(Path(args.record).absolute())
     contenders = ["ours", *args.against]
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
     with tempfile.TemporaryDirectory() as folder:

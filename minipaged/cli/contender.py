@@ -21,12 +21,14 @@ WARM_UP_TOKENS = 8
 def ours(folder: str, work: dict[str, Any]) -> Callable[[list[list[int]], list[int]], int]:
     """minipaged, everything at once."""
     from minipaged import LLM, SamplingParams
+    from minipaged.cli.recording import recording
 
     llm = LLM(folder, dtype=work["dtype"], max_sequences=len(work["prompts"]), **work.get("options", {}))
 
     def serve(prompts: list[list[int]], lengths: list[int]) -> int:
         params = [SamplingParams(temperature=0, max_tokens=length, ignore_eos=True) for length in lengths]
-        outputs = llm.generate(prompts, params, progress=False)
+        with recording(llm, work.get("record")):
+            outputs = llm.generate(prompts, params, progress=False)
         return sum(len(output.outputs[0].token_ids) for output in outputs)
 
     return serve

@@ -12,7 +12,7 @@ A refusal changes nothing: whatever is missing is counted before the first block
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.block_table import BlockTable
@@ -244,7 +244,7 @@ class KVManager:
         """The books in numbers."""
         counts = self.tiers.counts
         return MemoryStats(
-            **asdict(counts),
+            **{name: getattr(counts, name) for name in counts.__slots__},
             free_blocks=self.pool.num_free,
             evictable_blocks=self.pool.num_evictable,
             held_blocks=self.pool.num_held,
