@@ -7,9 +7,10 @@ the tables with which the step was computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
+from functools import cached_property
 
 from rich.text import Text
 
@@ -104,20 +105,21 @@ def what_changed(moment: Moment, changes: Items[BlockChange], theme: Theme, widt
 
 
 class _Step:
-    """The three states of the device pool in a step: who held each block before, during, and after it."""
+    """The three states of the device pool in a step: each sequence's table before, during, and after it.
+
+    Most tables stay as they are; who holds a block besides is looked up only when a sentence says so.
+    """
 
     def __init__(self, before: Moment | None, now: Moment) -> None:
         self.now = now
         self.size = now.header.block_size
-        self.old_nodes = before.nodes if before else {}
-        self.before = [state.sequence for state in before.running] if before else []
-        self.was = _holders((s.sequence, s.blocks) for s in before.running) if before else {}
-        self.during = _holders((chunk.sequence, chunk.block_table) for chunk in now.record.chunks)
-        self.after = _holders((s.sequence, s.blocks) for s in now.running)
+        nodes, old_nodes = now.nodes, before.nodes if before else {}
+        self.changed_nodes = [(old, nodes.get(id)) for id, old in old_nodes.items() if nodes.get(id) is not old]
+        self.tables_before = {state.sequence: state.blocks for state in before.running} if before else {}
+        self.tables_during = {chunk.sequence: chunk.block_table for chunk in now.record.chunks}
+        self.tables_after = {state.sequence: state.blocks for state in now.running}
         self.chunks = {chunk.sequence: chunk for chunk in now.record.chunks}
         self.events = {event.sequence: event for event in now.record.events}  # the last of each
-        self.preempted = {s for s, event in self.events.items() if event.kind == "preempt"}
-        self.node_on = {node.device: node for node in now.nodes.values() if node.device is not None}
         self.copies: dict[int, int] = {}
         self.swaps_in: dict[int, int] = {}
         self.swaps_out: dict[int, int] = {}
@@ -129,36 +131,59 @@ class _Step:
                     self.swaps_in[device] = host
                 case SwapOut(device, host):
                     self.swaps_out[device] = host
+        self.gained: dict[int, dict[int, int]] = {}  # block -> who came to hold it before the forward pass, and where
+        for sequence, table in self.tables_during.items():
+            for place, block in _beyond(table, self.tables_before.get(sequence, ())):
+                self.gained.setdefault(block, {})[sequence] = place
+
+    @cached_property
+    def was(self) -> dict[int, list[int]]:
+        return _holders(self.tables_before)
+
+    @cached_property
+    def during(self) -> dict[int, list[int]]:
+        return _holders(self.tables_during)
+
+    @cached_property
+    def after(self) -> dict[int, list[int]]:
+        return _holders(self.tables_after)
+
+    @cached_property
+    def cached(self) -> set[int]:
+        """Device blocks whose content has a node."""
+        return {node.device for node in self.now.nodes.values() if node.device is not None}
 
     def changes(self) -> Iterable[BlockChange]:
-        yield from self._releases(self.preempted)
+        preempted = {sequence for sequence, event in self.events.items() if event.kind == "preempt"}
+        yield from self._releases(preempted)
         yield from self._given_up()
-        for block, holders in sorted(self.during.items()):
+        for block, holders in sorted(self.gained.items()):
             for sequence, place in holders.items():
-                if sequence not in self.was.get(block, {}):
-                    yield self._taken(block, sequence, place)
-        for block, holders in sorted(self.after.items()):
-            for sequence in holders:
-                if sequence not in self.during.get(block, {}) and sequence not in self.was.get(block, {}):
-                    yield self._joined(block, sequence)
-        yield from self._releases({*self.before, *self.chunks} - self.preempted)
+                yield self._taken(block, sequence, place)
+        for sequence, table in self.tables_after.items():
+            known = self.tables_during.get(sequence, self.tables_before.get(sequence, ()))
+            for _, block in _beyond(table, known):
+                yield self._joined(block, sequence)
+        yield from self._releases({*self.tables_before, *self.tables_during} - preempted)
         yield from self._on_host()
 
     def _releases(self, sequences: set[int]) -> Iterable[BlockChange]:
-        for block in sorted({*self.was, *self.during}):
-            for sequence in {**self.was.get(block, {}), **self.during.get(block, {})}:
-                if sequence in sequences and sequence not in self.after.get(block, {}):
-                    yield self._released(block, sequence)
+        left = []
+        for sequence in sequences:
+            table = self.tables_after.get(sequence, ())
+            blocks = {block for _, block in _beyond(self.tables_before.get(sequence, ()), table)}
+            blocks |= {block for _, block in _beyond(self.tables_during.get(sequence, ()), table)}
+            left += [(block, sequence) for block in blocks]
+        return (self._released(block, sequence) for block, sequence in sorted(left))
 
     def _given_up(self) -> Iterable[BlockChange]:
         """Device blocks whose content went to make room."""
-        for old in self.old_nodes.values():
+        for old, node in self.changed_nodes:
             block = old.device
-            if block is None or (block in self.node_on and self.node_on[block].node == old.node):
+            if block is None or (node is not None and node.device == block):
                 continue
-            taker = _names(s for s in self.during.get(block, ()) if s not in self.was.get(block, {}))
+            taker = _names(self.gained.get(block, ()))
             evicted = f"evicted for {taker}" if taker else "evicted"
-            node = self.now.nodes.get(old.node)
             if block in self.swaps_out:
                 lost = "" if node else ", and dropped from there in the same step"
                 cause = f"{evicted}, swapped out to host {{}}{lost}"
@@ -177,7 +202,7 @@ class _Step:
         tokens = (place * self.size, min((place + 1) * self.size, end))
         source = self.copies.get(block)
         if source is not None:
-            if sequence in self.was.get(source, {}):
+            if source in self.tables_before.get(sequence, ()):
                 others = _names(self._sharers(source, sequence))
                 shared = f", shared with {others}" if others else ""
                 cause = f"copied from {{}}{shared}: {who} writes on it"
@@ -210,8 +235,8 @@ class _Step:
     def _released(self, block: int, sequence: int) -> BlockChange:
         """`sequence` holds it no more."""
         who, event = name(sequence), self.events.get(sequence)
-        copy = next((d for d, s in self.copies.items() if s == block and sequence in self.during.get(d, {})), None)
-        if copy is not None:
+        table = self.tables_during.get(sequence, ())
+        if any(source == block and copy in table for copy, source in self.copies.items()):
             why = f"{who} writes on its copy"
         elif event and event.kind in ("preempt", "finish", "wait"):
             why = f"{who} ends" if event.kind == "finish" else f"{who} preempted"
@@ -220,7 +245,7 @@ class _Step:
         if block in self.after:
             fate = f"{_names(self.after[block])} holds it" if len(self.after[block]) == 1 else "others hold it"
         else:
-            fate = "cached" if block in self.node_on else "free"
+            fate = "cached" if block in self.cached else "free"
         return BlockChange("device", block, "released", f"released, {why}; {fate}")
 
     def _on_host(self) -> Iterable[BlockChange]:
@@ -228,8 +253,7 @@ class _Step:
             yield BlockChange("host", host, "swapped out", "copy of block {}", device)
         for device, host in self.swaps_in.items():
             yield BlockChange("host", host, "swapped in", "brought back to block {}", device)
-        for old in self.old_nodes.values():
-            node = self.now.nodes.get(old.node)
+        for old, node in self.changed_nodes:
             if old.host is not None and (node is None or node.host != old.host):
                 kept = node is not None and node.device is not None
                 cause = "copy given up, the device has it" if kept else "dropped to make room, its content is lost"
@@ -241,12 +265,20 @@ def _order(change: BlockChange) -> tuple[int, str, str, int, int]:
     return (KINDS.index(change.kind), change.tier, change.cause, change.tokens[0] if change.tokens else 0, change.block)
 
 
-def _holders(tables: Iterable[tuple[int, tuple[int, ...]]]) -> dict[int, dict[int, int]]:
-    """Block -> the sequences that hold it, each with its place in the table."""
-    holders: dict[int, dict[int, int]] = {}
-    for sequence, blocks in tables:
-        for place, block in enumerate(blocks):
-            holders.setdefault(block, {})[sequence] = place
+def _beyond(table: tuple[int, ...], other: tuple[int, ...]) -> list[tuple[int, int]]:
+    """(place, block) of the blocks that are in `table` and not in `other`."""
+    if table == other:
+        return []
+    known = set(other)
+    return [(place, block) for place, block in enumerate(table) if block not in known]
+
+
+def _holders(tables: Mapping[int, tuple[int, ...]]) -> dict[int, list[int]]:
+    """Block -> the sequences that hold it."""
+    holders: dict[int, list[int]] = {}
+    for sequence, blocks in tables.items():
+        for block in blocks:
+            holders.setdefault(block, []).append(sequence)
     return holders
 
 

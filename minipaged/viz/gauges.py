@@ -13,7 +13,7 @@ from minipaged.viz.picture import Picture, heading
 from minipaged.viz.step_view import shares
 from minipaged.viz.theme import Theme
 
-HIT_STEPS = 256  # the hit rate is that of so many last steps
+HIT_STEPS = 128  # the hit rate is that of so many last steps
 SPEED_STEPS = 32
 
 

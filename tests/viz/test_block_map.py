@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -132,7 +133,7 @@ def test_marks_of_this_step() -> None:
 # Pools that are larger than the panel ------------------------------------------------------------------------------
 
 
-def pool(num_blocks: int, tables: dict[int, tuple[int, ...]], block_size: int = 4) -> Moment:
+def pool(num_blocks: int, tables: Mapping[int, tuple[int, ...]], block_size: int = 4) -> Moment:
     """A moment in which sequences hold these full blocks, and nothing else is there."""
     header = TraceHeader(num_blocks, 0, block_size, 0, 64, 64, "")
     running = tuple(
@@ -177,7 +178,7 @@ def test_a_cell_for_many_blocks_marks_the_rarest_change() -> None:
 
 
 def test_ten_and_more_share_a_block() -> None:
-    tables = dict.fromkeys(range(9), (0,))
+    tables: dict[int, tuple[int, ...]] = dict.fromkeys(range(9), (0,))
     assert "9█" in block_map(pool(8, tables), (), Theme(), 60, 9).plain
     tables[9] = (0,)
     assert "#█" in block_map(pool(8, tables), (), Theme(), 60, 9).plain

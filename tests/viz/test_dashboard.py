@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -69,7 +70,7 @@ def test_many_sequences_and_wide_titles_fit(num_blocks: int) -> None:
 # Colours -----------------------------------------------------------------------------------------------------------
 
 
-def codes(theme: Theme, system: str | None, no_color: bool = False) -> tuple[set[str], str]:
+def codes(theme: Theme, system: Any, no_color: bool = False) -> tuple[set[str], str]:
     """(the colour and style codes that a terminal gets, its text)."""
     out = io.StringIO()
     console = Console(
@@ -77,7 +78,7 @@ def codes(theme: Theme, system: str | None, no_color: bool = False) -> tuple[set
         width=120,
         force_terminal=True,
         color_system=system,
-        no_color=no_color,  # type: ignore[arg-type]
+        no_color=no_color,
     )
     for index in range(0, len(EXAMPLE), 3):
         console.print(dashboard(EXAMPLE, index, View(sequence=5), 120, 40, theme))
@@ -109,7 +110,7 @@ def test_full_color_has_more() -> None:
 
 def test_what_is_read_does_not_depend_on_color() -> None:
     """Owner and state are told by letter and glyph: without any colour the same characters stand there."""
-    assert len({codes(Theme(colors=colors), "truecolor")[1] for colors in ("none", "16", "full")}) == 1  # type: ignore[arg-type]
+    assert len({codes(Theme(colors=colors), "truecolor")[1] for colors in ("none", "16", "full")}) == 1
 
 
 @pytest.mark.parametrize(
@@ -123,16 +124,14 @@ def test_what_is_read_does_not_depend_on_color() -> None:
         ("standard", False, "latin-1", Theme(False, "16")),
     ],
 )
-def test_the_theme_is_what_the_console_can_show(
-    system: str | None, no_color: bool, encoding: str, expected: Theme
-) -> None:
+def test_the_theme_is_what_the_console_can_show(system: Any, no_color: bool, encoding: str, expected: Theme) -> None:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(
         file=file,
         force_terminal=True,
         color_system=system,
         no_color=no_color,
-        legacy_windows=False,  # type: ignore[arg-type]
+        legacy_windows=False,
     )
     assert Theme.of(console) == expected
 
