@@ -47,7 +47,7 @@ def draw_a_step(arguments: list[str], choose: Callable[[History], int], width: i
             assert cli.main([*arguments, "--record", str(record)]) == 0, f"{arguments} failed"
         with TraceReader(record) as trace:
             history = History(trace)
-            player = Player(history, live=True, index=choose(history))
+            player = Player(history, live=True, index=choose(history), has_texts=True)
             drawn = picture(player, Answers(history, tokenizer.decode), width, height, Theme())
             save(path, as_svg(drawn, f"minipaged {arguments[0]}", width))
 

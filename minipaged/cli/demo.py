@@ -170,7 +170,7 @@ def _serve(console: Console, llm: LLM, tasks: list[Task], record: str | None) ->
         if is_interactive(console):
             step()
             history = History(trace)
-            player = Player(history, live=True, speed=WATCHED_STEPS_PER_SECOND)
+            player = Player(history, live=True, speed=WATCHED_STEPS_PER_SECOND, has_texts=True)
             perform(player, console, step=step, answers=Answers(history, llm.tokenizer.decode), stays=False)
         else:
             llm.engine.listeners.append(partial(_print_step, console, llm, streams, len(tasks)))

@@ -88,7 +88,8 @@ def run(args: argparse.Namespace) -> int:
             history = History(trace)
             answers = Answers(history, llm.tokenizer.decode) if llm.tokenizer else None
             step()  # there is one to be shown
-            perform(Player(history, live=True, speed=args.speed), console, step=step, answers=answers)
+            player = Player(history, live=True, speed=args.speed, has_texts=answers is not None)
+            perform(player, console, step=step, answers=answers)
         else:
             print(llm.description)
             while step():

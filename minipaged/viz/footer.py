@@ -26,7 +26,7 @@ def footer(player: Player, width: int, theme: Theme) -> Text:
         keys = Text("  ").join(
             Text.assemble((_plain(key, theme), theme.role("title")), (f" {what}", theme.role("quiet")))
             for key, what, rank in _KEYS
-            if rank <= most
+            if rank <= most and (key != "t" or player.has_texts)
         )
         if keys.cell_len <= room:
             return left.append(" " * (width - left.cell_len - keys.cell_len)).append_text(keys)
@@ -43,11 +43,13 @@ def _where(player: Player, width: int, theme: Theme) -> Text:
     return Text(theme.cut(f" {theme.glyphs.dot} ".join(part for part in parts if part), width))
 
 
-def help_page(width: int, height: int, theme: Theme) -> Picture:
+def help_page(player: Player, width: int, height: int, theme: Theme) -> Picture:
     """What every key does."""
     column = max(cell_len(keys) for keys, _ in HELP) + 2
     lines = [heading("keys", "any key goes back", theme, width), Text()]
     for keys, what in HELP:
+        if keys == "t" and not player.has_texts:
+            continue
         shown = _plain(keys, theme)
         lines.append(
             Text.assemble((f"  {shown}".ljust(column + 2), theme.role("title")), theme.cut(what, width - column - 2))
@@ -69,6 +71,6 @@ if __name__ == "__main__":  # python -m minipaged.viz.footer
 
     show(
         lambda history, index, theme, width: (
-            help_page(width, 20, theme) + Picture([footer(Player(history, index=index), width, theme)])
+            help_page(Player(history), width, 20, theme) + Picture([footer(Player(history, index=index), width, theme)])
         )
     )

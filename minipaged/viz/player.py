@@ -49,6 +49,7 @@ class Player:
         paused: time stands still.
         index: the step that is shown.
         view: what is selected.
+        has_texts: there are answers that could be shown.
     """
 
     trace: Trace
@@ -57,6 +58,7 @@ class Player:
     paused: bool = False
     index: int = 0
     view: View = field(default_factory=View)
+    has_texts: bool = False
     following: bool = True  # in a live run, the newest step is shown as it comes
     help: bool = False
     texts: bool = True

@@ -104,7 +104,7 @@ def picture(player: Player, answers: Answers | None, width: int, height: int, th
         words = f"This terminal is {width} x {height}.", f"The map needs {LEAST_WIDTH} x {LEAST_HEIGHT}; q quits."
         return Picture([Text(line) for line in words]).fitted(width, height)
     if player.help:
-        return help_page(width, height, theme)
+        return help_page(player, width, height, theme)
     rows = height - 1
     texts = Picture()
     if answers is not None and player.texts and len(player.trace):
