@@ -151,7 +151,7 @@ class Recorder:
         return len(data)
 
     def _anew(self, record: StepRecord) -> Line:
-        """After a Ctrl-C between state and line nobody knows who knows what: the line of a step that says everything."""
+        """The line of a step that says everything, since a Ctrl-C struck while the last one was written."""
         self._state = TraceState(self._state.header, COUNTS)
         self._running = self._waiting = ()
         self._memory.tiers.journal = {node.id: node for node in self._memory.tree}

@@ -363,6 +363,39 @@ def test_ctrl_c_at_any_moment(seed: int) -> None:
     assert trace.moment(len(trace) - 1) == witness.moments[-1]
 
 
+@pytest.mark.parametrize("where", ["before the trace has the line", "after"])
+def test_ctrl_c_while_a_line_is_written(where: str) -> None:
+    """The next line begins anew, whoever had the last one."""
+
+    class Interrupted:
+        def __init__(self) -> None:
+            self.lines = 0
+
+        def write(self, line: bytes) -> None:
+            self.lines += 1
+            if self.lines in (9, 10, 25):
+                raise KeyboardInterrupt
+
+    house, live, interrupted = busy_house(), LiveTrace(), Interrupted()
+    sinks = (interrupted, live) if where.startswith("before") else (live, interrupted)
+    Recorder(house.engine, *sinks, title=title, least_bytes=10**6)
+    witness = Witness(house.engine)
+    for number in range(8):
+        house.add([1, 2, 3, 4, 5, 6, *range(10 * number, 11 * number + 3)], max_tokens=9 + number)
+    strikes = 0
+    while house.engine.has_work:
+        try:
+            house.step()
+        except KeyboardInterrupt:
+            strikes += 1
+    assert strikes == 3
+    assert len(live) == len(witness.moments) + (0 if where.startswith("before") else 3)
+    noted = {moment.record.step: moment for moment in witness.moments}
+    for index in (*range(len(live)), *reversed(range(len(live)))):
+        moment = live.moment(index)
+        assert noted.get(moment.record.step, moment) == moment
+
+
 def test_a_second_recorder_is_refused() -> None:
     house = House(8, 4)
     with Recorder(house.engine, LiveTrace()), pytest.raises(ValueError, match="has a recorder already"):

@@ -40,12 +40,7 @@ def recording(llm: LLM, path: str | None) -> Iterator[Recorder | None]:
         beginning = llm.tokenizer.decode(list(request.prompt_token_ids[:TITLE_TOKENS])).rstrip("\ufffd")
         return " ".join(beginning.split())[:TITLE_CHARACTERS]
 
-    with (
-        TraceWriter(path) as writer,
-        Recorder(llm.engine, writer, description=llm.description, title=title) as recorder,
-    ):
-        try:
-            yield recorder
-        finally:
-            if recorder.is_behind and not llm.engine.has_work:
-                llm.engine.step()  # computes nothing; it has a record of who was ended after the last step
+    with TraceWriter(path) as writer, Recorder(llm.engine, writer, description=llm.description, title=title) as found:
+        yield found
+        if found.is_behind and not llm.engine.has_work:
+            llm.engine.step()  # computes nothing; its record says who was ended after the last step
