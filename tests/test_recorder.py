@@ -155,6 +155,54 @@ def test_a_record_says_what_was_moved_and_drawn() -> None:
             assert drawn == sequence.output_token_ids
 
 
+def test_a_step_that_fails_moved_what_it_moved() -> None:
+    """What it did not get to is the next step's, and in that record alone."""
+    house = House(2, 2, host_blocks=2)
+    for prompt in ([1, 2, 3], [5, 6, 7]):
+        house.add(prompt)
+        house.run()
+    records: list[StepRecord] = []
+    house.engine.listeners.append(records.append)
+    house.add([9, 10, 11])
+    house.runner.fail_after_ops[house.scheduler.num_steps] = 1
+    house.step()
+    planned = tuple(house.runner.plans[-1].memory_ops)
+    house.add([12])
+    house.step()
+    assert len(planned) > 1
+    assert records[0].operations == planned[:1]
+    assert records[1].operations[: len(planned) - 1] == planned[1:]
+
+
+def test_an_answer_that_was_ended_before_it_parted_draws_nothing() -> None:
+    house = House(20, 4)
+    request = house.add(5, max_tokens=3, n=3)
+    house.engine.finish(request.sequences[1], "cancelled")
+    records: list[StepRecord] = []
+    house.engine.listeners.append(records.append)
+    house.step()
+    assert [id for id, _ in records[0].drawn] == [0, 2]
+    assert request.sequences[1].output_token_ids == []
+
+
+def test_who_ran_and_waits_again_while_nobody_recorded() -> None:
+    """The queue looks as it did; the numbers do not."""
+    house = House(4, 2, budget=3, max_sequences=2)
+    trace, witness = recorded(house)
+    house.add(3, max_tokens=6)
+    waits = house.add(2, max_tokens=4).sequences[0]
+    house.step()
+    assert house.scheduler.waiting == (waits,)
+    listeners, house.engine.listeners = house.engine.listeners, []
+    house.step()
+    house.step()
+    assert house.scheduler.waiting == (waits,)
+    house.engine.listeners = listeners
+    house.step()
+    assert trace.moment(1) == witness.moments[1]
+    assert trace.moment(1).waiting[0].num_preemptions == 1
+
+
 def test_what_an_operation_moves_is_where_the_next_moment_has_it() -> None:
     """Replaying nothing but the records' operations and chunks gives every node's tokens back from its blocks."""
     trace = example_trace()
