@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Items
 from operator import index
 from typing import Protocol
@@ -16,7 +16,7 @@ from typing import Protocol
 from minipaged.config import ModelConfig
 from minipaged.interrupts import Uninterrupted
 from minipaged.plan import Chunk, Sampling, StepPlan, StepResult
-from minipaged.request import Request, Sequence
+from minipaged.request import Request, Sequence, Status
 from minipaged.sampling_params import SamplingParams
 from minipaged.scheduler import Scheduler
 from minipaged.trace import ChunkRecord, Listener, StepRecord
@@ -129,7 +129,10 @@ class Engine:
             plan = self.scheduler.schedule()
             memory = self.scheduler.memory
             held_slots, live_slots = memory.held_slots, memory.live_slots
-            chunks = tuple(_chunk_record(chunk, self.scheduler.planned[chunk.sequence]) for chunk in plan.chunks)
+            planned = self.scheduler.planned
+            chunks = tuple(_chunk_record(chunk, planned[chunk.sequence]) for chunk in plan.chunks)
+            num_done = len(plan.memory_ops)
+            drawn: tuple[tuple[int, int], ...] = ()
             try:
                 with interrupts.allowed():
                     result = self.runner.run(plan)
@@ -137,10 +140,12 @@ class Engine:
             except BaseException as exception:
                 error = _one_line(exception)
                 changed = self.scheduler.fail(plan, error)
+                num_done = plan.num_executed_ops  # the others are in front of the next step's
                 if not isinstance(exception, Exception):
                     raise  # Ctrl-C and the like: the books are in order, the user decides
                 logger.warning("step %d failed, its requests end with an error: %s", plan.step, error)
             else:
+                drawn = _drawn(plan, result, planned)
                 changed = self.scheduler.commit(plan, result)
         record = StepRecord(
             step=plan.step,
@@ -153,6 +158,9 @@ class Engine:
             total_slots=self.scheduler.memory.total_slots,
             held_slots=held_slots,
             live_slots=live_slots,
+            operations=tuple(plan.memory_ops[:num_done]),
+            drawn=drawn,
+            waiting_cause=self.scheduler.waiting_cause,
             error=error,
         )
         for listener in self.listeners:
@@ -180,6 +188,20 @@ def _require_fit(plan: StepPlan, result: StepResult) -> None:
     found, expected = [len(draws) for draws in result.draws], [chunk.draws for chunk in plan.chunks]
     if found != expected:
         raise ValueError(f"the runner drew {found} tokens for the plan's chunks; it should have drawn {expected}")
+
+
+def _drawn(plan: StepPlan, result: StepResult, planned: Mapping[int, Sequence]) -> tuple[tuple[int, int], ...]:
+    """Who gets which token. Taken before the commit: an answer that has been ended already gets none."""
+    drawn = []
+    for chunk, draws in zip(plan.chunks, result.draws, strict=True):
+        if len(draws) == 1:
+            drawn.append((chunk.sequence, draws[0].token_id))
+        elif draws:  # its request's answers part here
+            lead = planned[chunk.sequence]
+            for sequence, draw in zip(lead.request.sequences[lead.index :], draws, strict=True):
+                if sequence.status is not Status.FINISHED:
+                    drawn.append((sequence.id, draw.token_id))
+    return tuple(drawn)
 
 
 def _one_line(exception: BaseException) -> str:

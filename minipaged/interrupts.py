@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 
 
@@ -32,17 +30,19 @@ class Uninterrupted:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             self._strike()
 
-    @contextmanager
-    def allowed(self) -> Iterator[None]:
+    def allowed(self) -> _Allowed:
         """Within the block, an inner one in which a SIGINT interrupts, as it does elsewhere."""
-        if not self._holds:
-            yield
-            return
-        try:
+        return _Allowed(self)
+
+    def let_strike(self) -> None:
+        """A SIGINT interrupts from here on; one that has come does so now."""
+        if self._holds:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             self._strike()
-            yield
-        finally:
+
+    def hold_back(self) -> None:
+        """A SIGINT waits again."""
+        if self._holds:
             signal.signal(signal.SIGINT, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -52,3 +52,22 @@ class Uninterrupted:
         if self._came:
             self._came = False
             raise KeyboardInterrupt
+
+
+class _Allowed:
+    """Not a generator: interrupted on its way out, that would be left half run, and hold SIGINT back for good when the
+    garbage collector ends it.
+    """
+
+    def __init__(self, outer: Uninterrupted) -> None:
+        self._outer = outer
+
+    def __enter__(self) -> None:
+        try:
+            self._outer.let_strike()
+        except BaseException:
+            self._outer.hold_back()
+            raise
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._outer.hold_back()

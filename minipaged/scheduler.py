@@ -101,6 +101,7 @@ class Scheduler:
         self._events: list[Event] = []  # since the last `take_events`
         self._planned: dict[int, Sequence] | None = None  # the open step's sequences; None between steps
         self._end_after_step: list[tuple[Sequence, FinishReason]] = []  # asked for while a step was open
+        self._waiting_cause: str | None = None  # why the last plan admitted nobody more; None when nobody was left
         self.num_steps = 0  # plans made so far
 
     # What a person looks at ------------------------------------------------------------------------------------------
@@ -122,6 +123,11 @@ class Scheduler:
     @property
     def num_waiting(self) -> int:
         return len(self._waiting)
+
+    @property
+    def waiting_cause(self) -> str | None:
+        """Why the first that waits does so, as the last step found it; None when nobody waits."""
+        return (self._waiting_cause or "just came") if self._waiting else None
 
     @property
     def has_work(self) -> bool:
@@ -230,11 +236,19 @@ class Scheduler:
                 position += 1
 
         # 2. Waiting sequences, while budget, places and slots last; none when memory was just found too small.
-        while not preempted and self._waiting and budget and len(self._running) < self.max_sequences:
+        self._waiting_cause = None
+        while self._waiting:
+            if preempted:
+                self._waiting_cause = "memory was just found too small"
+                break
+            if not budget or len(self._running) >= self.max_sequences:
+                self._waiting_cause = "no place" if budget else "no budget"
+                break
             sequence = self._waiting[0]
             reserve = self.watermark_slots if self._running else 0
             admission = self.memory.admit(sequence, min(budget, self.max_chunk_tokens), reserve)
             if admission is None:
+                self._waiting_cause = "no blocks"
                 break
             self._waiting.pop(0)
             insort(self._running, sequence, key=_rank)
@@ -353,6 +367,8 @@ class Scheduler:
             else:
                 self._events.append(Event("wait", follower.id, f"{self.max_sequences} sequences run already"))
                 self._wait(follower)
+                if self._waiting[0] is follower:
+                    self._waiting_cause = "no place"
         return followers
 
     def _close_step(self) -> list[Sequence]:

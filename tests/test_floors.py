@@ -20,6 +20,7 @@ FLOORS = {
     "minipaged.progress": 5,
     "minipaged.answer_writer": 5,
     "minipaged.engine": 4,
+    "minipaged.recorder": 4,
     "minipaged.interrupts": 1,
     "minipaged.scheduler": 3,
     "minipaged.runner": 3,
@@ -33,6 +34,8 @@ FLOORS = {
     "minipaged.order": 1,
     "minipaged.pool_size": 1,
     "minipaged.trace": 1,
+    "minipaged.trace_state": 1,
+    "minipaged.trace_file": 1,
     "minipaged_kernels": 0,
 }
 # Rooms on the same floor that do not know each other.

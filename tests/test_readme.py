@@ -71,9 +71,15 @@ def test_a_command_that_is_shown_exists(page: str, arguments: list[str]) -> None
 
 @pytest.mark.parametrize(("page", "arguments"), COMMANDS, ids=[shlex.join(a) for _, a in COMMANDS])
 def test_a_command_that_is_shown_runs(
-    page: str, arguments: list[str], tiny_folder: Path, capsys: pytest.CaptureFixture[str]
+    page: str,
+    arguments: list[str],
+    tiny_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """On a tiny random model; the demo has tests of its own, and takes its time."""
+    monkeypatch.chdir(tmp_path)  # what is written (--record) goes there
     if arguments[0] != "generate":
         pytest.skip(f"`minipaged {arguments[0]}` is run by tests/cli")
     if "--model" in arguments:

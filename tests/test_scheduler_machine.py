@@ -47,6 +47,10 @@ class SchedulerMachine(RuleBasedStateMachine):
             share_prefixes=share,
         )
         self.slots = num_blocks * block_size
+        self.prepare()
+
+    def prepare(self) -> None:
+        """For a machine that builds on this one."""
 
     @precondition(lambda self: self.house.scheduler.num_waiting < 8)
     @rule(

@@ -1,96 +1,76 @@
-"""Makes docs/assets/demo.svg and docs/assets/scoreboard.svg from a run of the real `minipaged demo`.
+"""Makes the pictures in docs/assets from runs of the real program.
 
     python docs/examples/demo_pictures.py
 
-The first is the demo's own moving picture at one step, chosen so that some run, some wait, and some have given their
-blocks up; the second is what it prints at its end.
+`demo.svg` and `watch.svg` are single steps of `minipaged demo` and `minipaged watch`, recorded and then drawn as a
+terminal would show them; `scoreboard.svg` is what the demo prints at its end.
 """
 
 from __future__ import annotations
 
-import html
+import contextlib
 import io
-import re
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import rich.console
-import rich.live
-import rich.progress
-import rich.status
-from rich.cells import cell_len
-from rich.console import Console
-from rich.terminal_theme import TerminalTheme
+from minipaged import cli
+from minipaged.cli import scoreboard
+from minipaged.model.loader import resolve_model
+from minipaged.model.tokenizer import Tokenizer
+from minipaged.trace_file import TraceReader
+from minipaged.viz.answers import Answers
+from minipaged.viz.history import History
+from minipaged.viz.player import Player
+from minipaged.viz.show import eventful_step
+from minipaged.viz.stage import picture
+from minipaged.viz.svg import as_svg, console_svg, recording_console
+from minipaged.viz.theme import Theme
 
 ASSETS = Path(__file__).parents[1] / "assets"
-WIDTH, HEIGHT = 100, 26
-CELL_WIDTH = 12.2  # of rich's SVG, in its units
-# Colours that can be read on a white page and on a black one.
-THEME = TerminalTheme(
-    (16, 24, 32),
-    (216, 222, 233),
-    [(16, 24, 32), (235, 111, 110), (126, 200, 120), (232, 196, 104), (110, 160, 240), (200, 140, 220),
-     (95, 200, 200), (216, 222, 233)],
-    [(110, 120, 135), (255, 140, 140), (150, 225, 145), (250, 215, 130), (140, 185, 255), (220, 165, 240),
-     (125, 225, 225), (255, 255, 255)],
-)  # fmt: skip
+BOARD_WIDTH = 100
 
 
-def new_console(**options: Any) -> Console:
-    """A terminal that nobody sees, of a fixed size."""
-    options = {"width": WIDTH, "height": HEIGHT, "force_terminal": True, "highlight": False} | options
-    return Console(file=io.StringIO(), color_system="truecolor", **options)
-
-
-def save(console: Console, title: str, path: Path) -> None:
-    """As SVG, without the web font that rich would have the reader's browser ask for."""
-    svg = console.export_svg(title=title, theme=THEME)
-    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.S)
-    svg = svg.replace("Fira Code", "ui-monospace, Menlo, Consolas, DejaVu Sans Mono, Noto Sans Mono CJK SC")
-    svg = re.sub(r"terminal-\d+", f"terminal-{path.stem}", svg)
-    svg = re.sub(r'textLength="[\d.]+"([^>]*)>([^<]*)<', _as_wide_as_its_cells, svg)
-    path.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n", encoding="utf-8")
+def save(path: Path, svg: str) -> None:
+    path.write_text(svg, encoding="utf-8")
     print(f"wrote {path}")
 
 
-def _as_wide_as_its_cells(text: re.Match[str]) -> str:
-    """rich allows each character one cell; a Chinese one takes two."""
-    return f'textLength="{CELL_WIDTH * cell_len(html.unescape(text[2])):.1f}"{text[1]}>{text[2]}<'
+def draw_a_step(arguments: list[str], choose: Callable[[History], int], width: int, height: int, path: Path) -> None:
+    """Run a command, and draw the step that `choose` takes as its terminal would have shown it."""
+    tokenizer = Tokenizer.from_folder(resolve_model("tiny-gpt"))
+    assert tokenizer is not None
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "run.trace"
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert cli.main([*arguments, "--record", str(record)]) == 0, f"{arguments} failed"
+        with TraceReader(record) as trace:
+            history = History(trace)
+            player = Player(history, live=True, index=choose(history), has_texts=True)
+            drawn = picture(player, Answers(history, tokenizer.decode), width, height, Theme())
+            save(path, as_svg(drawn, f"minipaged {arguments[0]}", width))
+
+
+def crowded_step(history: History) -> int:
+    """Where most run while others have given their blocks up."""
+
+    def crowd(index: int) -> tuple[int, int]:
+        moment = history.moment(index)
+        preempted = sum(state.num_preemptions > 0 for state in moment.waiting)
+        return min(preempted, 2), len(moment.running)
+
+    return max(range(len(history)), key=crowd)
 
 
 def main() -> None:
-    """Runs the demo and saves the two pictures."""
-    # The demo makes its own console; rich's modules, imported above, keep the real class.
-    rich.console.Console = lambda **options: new_console()  # type: ignore[assignment,misc]
-    from minipaged import cli
-    from minipaged.cli import demo_view, scoreboard
-
-    pictures: list[Any] = []
-    board = new_console(record=True)
-
-    class View(demo_view.DemoView):
-        """Draws only at a step that shows more than those before."""
-
-        best = 0
-
-        def __call__(self, record: Any) -> None:
-            self._drawn_seconds = float("inf")
-            super().__call__(record)
-            states = [row.state for row in self._rows.values()]
-            telling = states.count("preempted") >= 2 and record.held_slots > 0.9 * record.total_slots
-            if telling and len(states) <= HEIGHT - 6 and states.count("running") > self.best:
-                self.best = states.count("running")
-                pictures.append(self._picture(record))
-
-    demo_view.DemoView = View  # type: ignore[misc]
-    print_scoreboard = scoreboard.print_scoreboard
+    """Runs both commands and saves the three pictures."""
+    board = recording_console(BOARD_WIDTH)
+    print_scoreboard: Any = scoreboard.print_scoreboard
     scoreboard.print_scoreboard = lambda console, *args: print_scoreboard(board, *args)
-    status = cli.main(["demo"])
-    assert status == 0, "the demo failed"
-    picture = new_console(record=True)
-    picture.print(pictures[-1])
-    save(picture, "minipaged demo", ASSETS / "demo.svg")
-    save(board, "minipaged demo", ASSETS / "scoreboard.svg")
+    draw_a_step(["demo"], crowded_step, 120, 44, ASSETS / "demo.svg")
+    save(ASSETS / "scoreboard.svg", console_svg(board, "minipaged demo"))
+    draw_a_step(["watch"], eventful_step, 120, 40, ASSETS / "watch.svg")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from importlib import import_module
 from minipaged import __version__
 
 _COMMANDS = {  # name, which is also its module's -> one line of help
+    "watch": "a workload on the real engine, step by step: who owns each block, who shares it, what moved and why",
+    "replay": "a recorded run, forward and back; or as text, as a picture, as a page",
     "demo": "twenty prompts on a pool that is too small for them; then the same work done four ways",
     "generate": "answer prompts, streaming as tokens come",
     "bench": "measure the parts",

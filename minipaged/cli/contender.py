@@ -21,6 +21,7 @@ WARM_UP_TOKENS = 8
 def ours(folder: str, work: dict[str, Any]) -> Callable[[list[list[int]], list[int]], int]:
     """minipaged, everything at once."""
     from minipaged import LLM, SamplingParams
+    from minipaged.cli.recording import recording
 
     llm = LLM(folder, dtype=work["dtype"], max_sequences=len(work["prompts"]), **work.get("options", {}))
     timer = None
@@ -34,7 +35,8 @@ def ours(folder: str, work: dict[str, Any]) -> Callable[[list[list[int]], list[i
         if timer is not None:
             timer.seconds.clear()  # what the warm-up took is nobody's
             work["parts"] = timer.seconds
-        outputs = llm.generate(prompts, params, progress=False)
+        with recording(llm, work.get("record")):
+            outputs = llm.generate(prompts, params, progress=False)
         return sum(len(output.outputs[0].token_ids) for output in outputs)
 
     return serve

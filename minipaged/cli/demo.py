@@ -3,7 +3,7 @@
 First the requests arrive over time, at fixed steps, and are served by continuous batching on the paged cache. Then come
 some of the answers, and a scoreboard with the three older ways beside it. The four must give the same answers.
 
-Puts the parts together: the moving picture is `demo_view`'s, the measuring `four_ways`', the table `scoreboard`'s.
+Puts the parts together: the moving picture is `viz`'s, the measuring `four_ways`', the table `scoreboard`'s.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from minipaged.cli.demo_prompts import DEMO_PROMPTS, SHOWN_TITLES
 from minipaged.cli.options import add_model_option, settle_threads
+from minipaged.cli.recording import add_record_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,11 +30,13 @@ if TYPE_CHECKING:
     from minipaged.cli.four_ways import Score, Task
     from minipaged.cli.step_meter import StepMeter
     from minipaged.llm import LLM, Stream
-    from minipaged.request import Sequence
+    from minipaged.trace import StepRecord
 
 BLOCK_SIZE = 16
 NUM_AT_START = 4
 STEPS_BETWEEN_ARRIVALS = 4
+WATCHED_STEPS_PER_SECOND = 32.0  # or all would be over before it is seen; + and - change it
+STEPS_PER_LINE = 25  # where it cannot be drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, default=176, metavar="N", help="tokens of an answer (default 176)")
     parser.add_argument("--requests", type=int, metavar="N", help="take only the first N prompts")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="another seed, another order of arrival")
+    add_record_option(parser)
     parser.add_argument("--json", action="store_true", help="print the figures only, as one JSON object")
 
 
@@ -83,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     llm = new_llm()
     tasks = _tasks(llm, args.max_tokens, args.requests, args.seed, console)
     _print_opening(console, llm, tasks)
-    meter, served = _serve(console, llm, tasks)
+    meter, served = _serve(console, llm, tasks, args.record)
     _print_served(console, meter, served)
 
     scores, agreements = _measure(console, new_llm, tasks)
@@ -128,42 +133,65 @@ def _tasks(llm: LLM, max_tokens: int, num_requests: int | None, seed: int, conso
 # Serving --------------------------------------------------------------------------------------------------------------
 
 
-def _serve(console: Console, llm: LLM, tasks: list[Task]) -> tuple[StepMeter, list[_Served]]:
-    """Requests arrive over time and are served together.
+def _serve(console: Console, llm: LLM, tasks: list[Task], record: str | None) -> tuple[StepMeter, list[_Served]]:
+    """Requests arrive over time and are served together, before the eyes of who sits at the terminal.
 
     Returns:
         What the steps did, and the answers in the order of arrival.
     """
-    from minipaged.cli.demo_view import DemoView
     from minipaged.cli.step_meter import StepMeter
     from minipaged.cli.terminal_text import printable
+    from minipaged.recorder import Recorder
+    from minipaged.trace_file import LiveTrace, TraceWriter
+    from minipaged.viz.answers import Answers
+    from minipaged.viz.history import History
+    from minipaged.viz.player import Player
+    from minipaged.viz.stage import is_interactive, perform
 
     assert llm.tokenizer is not None
-    decode = llm.tokenizer.decode
     streams: list[Stream] = []
 
-    def num_generated() -> int:
-        return sum(len(stream.request.sequences[0].draws) for stream in streams)
-
-    def text_so_far(sequence: Sequence) -> str:
-        return printable(decode(sequence.output_token_ids).rstrip("\ufffd"))  # at its end there may be half a character
+    def step() -> bool:
+        while len(streams) < len(tasks) and _arrival_step(len(streams)) <= llm.engine.scheduler.num_steps:
+            task = tasks[len(streams)]
+            streams.append(llm.stream(list(task.token_ids), task.params))
+        if len(streams) == len(tasks) and not llm.engine.has_work:
+            return False
+        llm.step()
+        return True
 
     meter = StepMeter()
-    with DemoView(console, len(tasks), BLOCK_SIZE, num_generated) as view:
-        llm.engine.listeners += [meter, view]
-        step = 0
-        while len(streams) < len(tasks) or llm.engine.has_work:
-            while len(streams) < len(tasks) and _arrival_step(len(streams)) <= step:
-                task = tasks[len(streams)]
-                streams.append(llm.stream(list(task.token_ids), task.params))
-                sequence = streams[-1].request.sequences[0]
-                view.arrive(sequence.id, task.title, partial(text_so_far, sequence))
-            llm.step()
-            step += 1
+    llm.engine.listeners.append(meter)
+    with ExitStack() as stack:
+        trace = LiveTrace()
+        sinks = [stack.enter_context(TraceWriter(record))] if record else []
+        titles = lambda request: tasks[request.id].title  # noqa: E731
+        stack.enter_context(Recorder(llm.engine, trace, *sinks, description=llm.description, title=titles))
+        if is_interactive(console):
+            step()
+            history = History(trace)
+            player = Player(history, live=True, speed=WATCHED_STEPS_PER_SECOND, has_texts=True)
+            perform(player, console, step=step, answers=Answers(history, llm.tokenizer.decode), stays=False)
+        else:
+            llm.engine.listeners.append(partial(_print_step, console, llm, streams, len(tasks)))
+        while step():  # all of it, or what `q` has left
+            pass
     return meter, [
         _Served(task, tuple(stream.request.sequences[0].output_token_ids), printable("".join(map(str, stream))))
         for task, stream in zip(tasks, streams, strict=True)
     ]
+
+
+def _print_step(console: Console, llm: LLM, streams: list[Stream], num_requests: int, record: StepRecord) -> None:
+    """A line now and then, where no picture can be drawn."""
+    if record.step % STEPS_PER_LINE:
+        return
+    num_done = sum(stream.request.finished for stream in streams)
+    console.print(
+        f"step {record.step:4d}  blocks {record.held_slots // BLOCK_SIZE:3d}/{llm.kv_cache.num_blocks}  "
+        f"running {record.num_running:2d}  waiting {record.num_waiting:2d}  done {num_done:2d}/{num_requests}",
+        soft_wrap=True,
+    )
 
 
 def _arrival_step(number: int) -> int:

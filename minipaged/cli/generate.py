@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from minipaged.cli.options import add_engine_options, add_model_option, engine_options, settle_threads
+from minipaged.cli.recording import add_record_option, recording
 from minipaged.cli.terminal_text import printable
 from minipaged.sampling_params import SamplingParams
 
@@ -60,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--ignore-eos", action="store_true", help="go on after the model's end-of-text token")
     parser.add_argument("--json", action="store_true", help="print one JSON object for each prompt, one a line")
+    add_record_option(parser)
     add_engine_options(parser)
 
 
@@ -85,17 +87,19 @@ def run(args: argparse.Namespace) -> int:
         except ValueError as error:
             raise ValueError(f"prompt {number + 1}: {error}" if len(prompts) > 1 else str(error)) from None
 
-    if args.json:
-        for prompt, stream in zip(prompts, streams, strict=True):
-            print(json.dumps(_answers(prompt, stream), ensure_ascii=False), flush=True)
-    else:
-        _show(prompts, streams, params.n)
+    with recording(llm, args.record) as recorder:
+        if args.json:
+            for prompt, stream in zip(prompts, streams, strict=True):
+                print(json.dumps(_answers(prompt, stream), ensure_ascii=False), flush=True)
+        else:
+            _show(prompts, streams, params.n)
     for stream in streams:
         if stream.request.error is not None:
             print(f"minipaged: the forward pass failed: {stream.request.error}", file=sys.stderr)
     if chatty:
         print(_summary(streams, time.perf_counter() - started_seconds), file=sys.stderr)
-    return int(any(stream.request.error is not None for stream in streams))
+    failed = any(stream.request.error is not None for stream in streams)
+    return int(failed or (recorder is not None and bool(recorder.failures)))
 
 
 def _sampling_params(args: argparse.Namespace, max_tokens: int) -> SamplingParams:

@@ -31,7 +31,9 @@ def add_model_option(parser: argparse.ArgumentParser) -> None:
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
     """One option for each field of `EngineConfig` but the seed; those left out keep its default."""
     group = parser.add_argument_group("engine options")
-    group.add_argument("--num-blocks", type=int, metavar="N", help="blocks in the KV pool (default: by free memory)")
+    group.add_argument(
+        "--num-blocks", "--blocks", type=int, metavar="N", help="blocks in the KV pool (default: by free memory)"
+    )
     group.add_argument(
         "--kv-cache-bytes", type=parse_bytes, metavar="BYTES", help="size of the KV pool instead, such as 64MiB"
     )

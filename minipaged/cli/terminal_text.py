@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.cells import cell_len, chop_cells
 
 _CLOSING = "，。、；：？！）》」』”’…—·"
 _OPENING = "（《「『“‘"
@@ -42,16 +42,3 @@ def wrap(text: str, cells: int) -> list[str]:
 def printable(text: str) -> str:
     """The text with its control characters as U+FFFD: an untrained model could send a terminal any escape sequence."""
     return "".join(c if c in "\n\t" or c.isprintable() or not c.isascii() else "\ufffd" for c in text)
-
-
-def first_cells(text: str, cells: int) -> str:
-    """The text, cut to a width; a Chinese character takes two cells, and is never halved."""
-    return text if cell_len(text) <= cells else set_cell_size(text, cells - 1).rstrip() + "…"
-
-
-def last_cells(text: str, cells: int) -> str:
-    """The end of the text, on one line, no wider than `cells`."""
-    line = " ".join(text[-2 * cells :].split())
-    while cell_len(line) > cells:
-        line = line[max(1, (cell_len(line) - cells) // 2) :]
-    return line

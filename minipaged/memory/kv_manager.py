@@ -12,7 +12,7 @@ A refusal changes nothing: whatever is missing is counted before the first block
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.block_table import BlockTable
@@ -78,10 +78,10 @@ class KVManager:
         self.swap = swap
         self.block_size = tree.block_size
         self.share_prefixes = share_prefixes
+        self.block_bytes = block_bytes
         self.tiers = Tiers(pool, tree, swap, poison_freed=poison_freed)
         self._holdings: dict[int, Holding] = {}  # by sequence id
         self._step = OpenStep(tree, self.tiers)
-        self._block_bytes = block_bytes
 
     # What there is ---------------------------------------------------------------------------------------------------
 
@@ -244,12 +244,12 @@ class KVManager:
         """The books in numbers."""
         counts = self.tiers.counts
         return MemoryStats(
-            **asdict(counts),
+            **{name: getattr(counts, name) for name in counts.__slots__},
             free_blocks=self.pool.num_free,
             evictable_blocks=self.pool.num_evictable,
             held_blocks=self.pool.num_held,
             host_blocks=self.swap.num_used if self.swap else 0,
-            bytes_moved=(counts.copies + counts.swaps_out + counts.swaps_in) * self._block_bytes,
+            bytes_moved=(counts.copies + counts.swaps_out + counts.swaps_in) * self.block_bytes,
         )
 
     def check(self) -> None:

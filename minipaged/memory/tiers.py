@@ -43,6 +43,8 @@ class Tiers:
         self.swap = swap
         self.counts = Counts()
         self.operations: list[MemoryOp] = []
+        #: Nodes touched since a recorder last took them, by id, those that are gone too; None when nobody records.
+        self.journal: dict[int, Node] | None = None
         self._poison_freed = poison_freed
         self._on_device: dict[int, Node] = {}  # device block -> the node that it holds
         self._on_host: dict[int, Node] = {}  # host block -> the node that it holds
@@ -65,6 +67,7 @@ class Tiers:
         """The node's content is (or, in the open step, will be) in this held device block."""
         node.device = block
         self._on_device[block] = node
+        self._touch(node)
         if node.host is not None:
             assert self.swap is not None
             self.swap.mark_clean(node.host)
@@ -117,6 +120,7 @@ class Tiers:
                     self.pool.discard(node.device)
                     self._poison(node.device)
                 node.device = None
+                self._touch(node)
             self._lose_host_copy(node)
             if node.parent is not None:
                 self.tree.remove(node)
@@ -146,6 +150,7 @@ class Tiers:
     def _evicted(self, node: Node, block: int) -> None:
         """The node's block goes to somebody else; see to the content."""
         node.device = None
+        self._touch(node)
         self.counts.evictions += 1
         if node.host is not None:
             assert self.swap is not None
@@ -183,6 +188,12 @@ class Tiers:
             del self._on_host[node.host]
             self.swap.give_back(node.host)
             node.host = None
+            self._touch(node)
+
+    def _touch(self, node: Node) -> None:
+        """It is new, or its content lies elsewhere than before."""
+        if self.journal is not None:
+            self.journal[node.id] = node
 
     def _poison(self, block: int) -> None:
         if self._poison_freed:

@@ -13,11 +13,9 @@ from rich.console import Console
 from minipaged.cli import main, scoreboard
 from minipaged.cli.agreement import Agreement
 from minipaged.cli.demo_prompts import DEMO_PROMPTS, SHOWN_TITLES
-from minipaged.cli.demo_view import DemoView
 from minipaged.cli.four_ways import Score
 from minipaged.model.plain_loop import PlainAnswer
 from minipaged.plan import Draw
-from minipaged.trace import Event, StepRecord
 from tests.cli.conftest import needs_shipped_model
 
 SMALL = ["--requests", "10", "--max-tokens", "24", "--num-blocks", "12"]
@@ -71,6 +69,13 @@ def test_in_a_pipe_it_is_plain_text(random_model: Path, capsys: pytest.CaptureFi
     assert DEMO_PROMPTS[0].title in output.out
 
 
+def test_in_a_pipe_a_line_comes_now_and_then(random_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--model", str(random_model), *SMALL]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("step ")]
+    assert [int(line.split()[1]) for line in lines] == list(range(0, 25 * len(lines), 25)) and len(lines) > 2
+    assert all("/12  running " in line and line.endswith("/10") for line in lines)
+
+
 def test_the_same_seed_is_the_same_run(random_model: Path, figures: dict, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[type-arg]
     assert main(["demo", "--json", "--model", str(random_model), *SMALL]) == 0
     again = json.loads(capsys.readouterr().out)
@@ -85,39 +90,6 @@ def test_prompts_that_can_never_fit_are_left_out_or_refused(
     assert "Left out: " in capsys.readouterr().out
     assert main([*arguments, "--num-blocks", "1"]) == 2
     assert "even the shortest request needs" in capsys.readouterr().err
-
-
-# The view -------------------------------------------------------------------------------------------------------------
-
-
-def record(step: int, *events: Event) -> StepRecord:
-    return StepRecord(step, 0.0, 0.01, (), events, 1, 2, total_slots=1024, held_slots=912, live_slots=900)
-
-
-@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
-def test_no_line_of_the_picture_is_wider_than_the_terminal(width: int) -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=width, height=12, legacy_windows=False)
-    view = DemoView(console, 22, 16, lambda: 123_456)
-    for number in range(22):
-        view.arrive(number, "请解释什么是量子纠缠，并且说得长一点" * (number % 3 + 1), lambda: "黑洞是 a b " * 50)
-    view(record(1, Event("admit", 0, ""), Event("admit", 1, ""), Event("preempt", 1, "")))
-    plain = Console(file=io.StringIO(), width=width, height=12)
-    plain.print(view._picture(record(2)))
-    lines = plain.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert all(cell_len(line.rstrip()) <= width for line in lines)
-    assert len(lines) < 12  # all of it fits, or the terminal would scroll at every redraw
-    assert any("57/64" in line for line in lines) and any("and 1" in line for line in lines)
-
-
-def test_in_a_pipe_the_view_is_a_line_now_and_then() -> None:
-    out = io.StringIO()
-    with DemoView(Console(file=out, width=80), 2, 16, lambda: 7) as view:
-        view.arrive(0, "a", lambda: "")
-        for step in range(51):
-            view(record(step, *([Event("finish", 0, "stop")] if step == 30 else [])))
-    lines = out.getvalue().splitlines()
-    assert [line[:9] for line in lines] == ["step    0", "step   25", "step   50"]
-    assert "done  0/2" in lines[1] and "done  1/2" in lines[2] and "57/64" in lines[0]
 
 
 # The scoreboard -------------------------------------------------------------------------------------------------------

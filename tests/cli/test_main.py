@@ -29,11 +29,11 @@ def test_help_is_quick_because_it_imports_nothing() -> None:
     code = f"import sys, minipaged.cli as c; c.main(['--help']); print(sorted({heavy} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert result.stdout.splitlines()[-1] == "[]"
-    for command in ("demo", "generate", "doctor", "bench"):
+    for command in ("demo", "watch", "replay", "generate", "doctor", "bench"):
         assert f"\n    {command}" in result.stdout
 
 
-@pytest.mark.parametrize("command", ["demo", "generate", "doctor"])
+@pytest.mark.parametrize("command", ["demo", "watch", "generate", "doctor"])
 def test_a_commands_help_does_not_wait_for_torch(command: str) -> None:
     code = f"import sys, minipaged.cli as c; c.main(['{command}', '--help']); print('torch' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

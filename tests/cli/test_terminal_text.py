@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from minipaged.cli.terminal_text import first_cells, last_cells, printable, wrap
+from minipaged.cli.terminal_text import printable, wrap
 
 
 @pytest.mark.parametrize(
@@ -35,15 +35,6 @@ def test_every_line_fits_and_no_character_is_lost(text: str, cells: int) -> None
     lines = wrap(text, cells)
     assert all(cell_len(line) <= cells for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
-
-
-@pytest.mark.parametrize("cells", [1, 2, 5, 8])
-@pytest.mark.parametrize("text", ["", "abc", "黑洞是宇宙中", "a黑b洞c是", "line\n\nline two"])
-def test_cut_text_fits(text: str, cells: int) -> None:
-    assert cell_len(first_cells(text, cells)) <= cells
-    assert cell_len(last_cells(text, cells)) <= cells
-    assert last_cells("abc", 8) == first_cells("abc", 8) == "abc"
-    assert text.endswith(last_cells(text, cells)[-1:])
 
 
 def test_a_terminal_is_sent_no_escape_sequences() -> None:

@@ -1,0 +1,46 @@
+"""`--record FILE`: a run of an `LLM` that is written down while it is used, with titles from its prompts."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from minipaged.llm import LLM
+    from minipaged.recorder import Recorder
+    from minipaged.request import Request
+
+TITLE_TOKENS = 24
+TITLE_CHARACTERS = 40
+
+
+def add_record_option(parser: argparse.ArgumentParser) -> None:
+    """--record."""
+    parser.add_argument("--record", metavar="FILE", help="write every step to a trace, for `minipaged replay`")
+
+
+@contextmanager
+def recording(llm: LLM, path: str | None) -> Iterator[Recorder | None]:
+    """Records what the engine does meanwhile; without a path, nothing.
+
+    Raises:
+        ValueError: the file cannot be written.
+    """
+    if path is None:
+        yield None
+        return
+    from minipaged.recorder import Recorder
+    from minipaged.trace_file import TraceWriter
+
+    def title(request: Request) -> str:
+        if llm.tokenizer is None:
+            return ""
+        beginning = llm.tokenizer.decode(list(request.prompt_token_ids[:TITLE_TOKENS])).rstrip("\ufffd")
+        return " ".join(beginning.split())[:TITLE_CHARACTERS]
+
+    with TraceWriter(path) as writer, Recorder(llm.engine, writer, description=llm.description, title=title) as found:
+        yield found
+        if found.is_behind and not llm.engine.has_work:
+            llm.engine.step()  # computes nothing; its record says who was ended after the last step

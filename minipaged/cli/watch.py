@@ -1,0 +1,198 @@
+"""`minipaged watch`: a workload on the real engine, step by step, with its blocks, tables and queues to be seen.
+
+Puts the parts together: the requests come from `workload`, the engine's books go through a recorder into a trace in
+memory, and what is shown is drawn from that trace alone, by `viz`. Without a terminal the run is only summed up.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from minipaged.cli.options import add_engine_options, add_model_option, engine_options, settle_threads
+from minipaged.cli.recording import add_record_option
+from minipaged.cli.workload import BUILT_IN, Arrival, read_workload
+
+if TYPE_CHECKING:
+    from minipaged.llm import LLM, Stream
+    from minipaged.request import Request
+
+# A pool in which the built-in workload meets everything there is to see. On a larger one, nothing need ever move.
+SMALL = {"num_blocks": 32, "host_blocks": 12, "block_size": 8, "max_batch_tokens": 48, "max_sequences": 8}
+DEFAULT_SPEED = 8.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `minipaged watch`."""
+    parser.description = (
+        "Run a workload on the real engine and watch its blocks: who owns each, how full it is, who shares it, what "
+        "was evicted, swapped or copied, and why. Pause it, go back, follow one sequence. In the picture, ? says what "
+        "the keys do."
+    )
+    parser.epilog = (
+        "Unless they are given, "
+        + ", ".join(f"--{name.replace('_', '-')} is {value}" for name, value in SMALL.items())
+        + ": small enough for everything to happen."
+    )
+    parser.add_argument(
+        "--workload",
+        metavar="FILE",
+        type=Path,
+        default=BUILT_IN,
+        help='requests, one JSON object a line: {"prompt": TEXT or token ids, "arrive_step": N, "title": TEXT, '
+        '"max_tokens": N, "n": N, "temperature": T, …} (default: a dozen, built in)',
+    )
+    add_speed_option(parser)
+    add_record_option(parser)
+    add_model_option(parser)
+    add_engine_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the workload; 1 when a forward pass failed."""
+    arrivals = read_workload(args.workload)
+
+    from contextlib import ExitStack
+
+    from rich.console import Console
+
+    from minipaged.llm import LLM
+    from minipaged.recorder import Recorder
+    from minipaged.trace_file import LiveTrace, TraceWriter
+    from minipaged.viz.answers import Answers
+    from minipaged.viz.history import History
+    from minipaged.viz.player import Player
+    from minipaged.viz.stage import is_interactive, perform
+    from minipaged.viz.summary import summary
+
+    console = Console(highlight=False)
+    llm = LLM(args.model, **_options(args))
+    settle_threads(llm)
+    feed = Feed(llm, arrivals)
+    with ExitStack() as stack:
+        trace = LiveTrace()
+        sinks = [stack.enter_context(TraceWriter(args.record))] if args.record else []
+        recorder = Recorder(llm.engine, trace, *sinks, description=llm.description, title=feed.title)
+        stack.enter_context(recorder)
+
+        def step() -> bool:
+            if feed.step():
+                return True
+            if is_behind := recorder.is_behind:
+                llm.step()  # computes nothing; it has a record of who ended after the last step
+            return is_behind
+
+        if is_interactive(console):
+            history = History(trace)
+            answers = Answers(history, llm.tokenizer.decode) if llm.tokenizer else None
+            step()  # there is one to be shown
+            player = Player(history, live=True, speed=args.speed, has_texts=answers is not None)
+            perform(player, console, step=step, answers=answers)
+        else:
+            print(llm.description)
+            while step():
+                pass
+        print("\n".join(summary(trace)))
+    if args.record:
+        print(f"See it again: minipaged replay {args.record}")
+    return int(feed.failed or bool(recorder.failures))
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    """The user's, and for the rest the small ones; a pool whose bytes are given has no number of blocks."""
+    given = engine_options(args)
+    small: dict[str, Any] = dict(SMALL)
+    for in_blocks, in_bytes in (("num_blocks", "kv_cache_bytes"), ("host_blocks", "host_cache_bytes")):
+        if in_bytes in given:
+            del small[in_blocks]
+    return small | given
+
+
+class Feed:
+    """Hands requests to an engine when their step has come.
+
+    Args:
+        llm: what answers them.
+        arrivals: in their order.
+
+    Raises:
+        ValueError: one could never run, or is no prompt for this model; the message says which.
+    """
+
+    def __init__(self, llm: LLM, arrivals: list[Arrival]) -> None:
+        self._llm = llm
+        self._arrivals = deque(arrivals)
+        self._streams: list[Stream] = []  # a stream that is let go cancels its request
+        self._titles: dict[int, str] = {}
+        for arrival in arrivals:
+            self._require_fit(arrival)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a forward pass has failed under a request."""
+        return any(stream.request.error is not None for stream in self._streams)
+
+    def title(self, request: Request) -> str:
+        """A few words about a request."""
+        return self._titles.get(request.id, "")
+
+    def step(self) -> bool:
+        """Submits those whose step has come and runs a step of the engine; False when nothing is left to do."""
+        engine = self._llm.engine
+        while self._arrivals and (
+            self._arrivals[0].arrive_step <= engine.scheduler.num_steps or not engine.has_work
+        ):  # nobody waits for a step that an idle engine would not make
+            arrival = self._arrivals.popleft()
+            prompt = arrival.prompt if isinstance(arrival.prompt, str) else list(arrival.prompt)
+            self._streams.append(self._llm.stream(prompt, arrival.params))
+            self._titles[self._streams[-1].request.id] = arrival.title
+        if not engine.has_work:
+            return False
+        self._llm.step()
+        return True
+
+    def _require_fit(self, arrival: Arrival) -> None:
+        """Now, and not in the middle of the show."""
+        llm, prompt = self._llm, arrival.prompt
+        if isinstance(prompt, str):
+            if llm.tokenizer is None:
+                raise ValueError(f"workload, {arrival.origin}: this model has no tokenizer.json; give token ids")
+            prompt = tuple(llm.tokenizer.encode(prompt))
+        last = llm.model_config.vocab_size - 1
+        if max(prompt) > last:
+            raise ValueError(f"workload, {arrival.origin}: token id {max(prompt)} is above the model's last, {last}")
+        need = len(prompt) + arrival.params.max_tokens - 1
+        limit = min(llm.engine.scheduler.memory.max_sequence_slots, llm.model_config.max_positions)
+        if need > limit:
+            raise ValueError(
+                f"workload, {arrival.origin}: it needs {need} token slots (prompt {len(prompt)} + max_tokens "
+                f"{arrival.params.max_tokens} - 1); pool and model give one sequence {limit}"
+            )
+
+
+def add_speed_option(parser: argparse.ArgumentParser) -> None:
+    """--speed."""
+    parser.add_argument(
+        "--speed",
+        type=parse_speed,
+        default=DEFAULT_SPEED,
+        metavar="N",
+        help=f"steps per second (default {DEFAULT_SPEED:g})",
+    )
+
+
+def parse_speed(text: str) -> float:
+    """Steps per second: above 0.
+
+    Raises:
+        argparse.ArgumentTypeError: anything else.
+    """
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not speed > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no speed; write steps per second, such as 8")
+    return speed

@@ -1,0 +1,105 @@
+"""Workload: requests that arrive over time, read from JSON lines, one request a line.
+
+    {"prompt": "What is tea?", "max_tokens": 48, "n": 2, "temperature": 0.8, "arrive_step": 12}
+
+`prompt` is a text or a list of token ids. `arrive_step` is the step before which it comes (0 when left out), `title`
+what a person is shown (the beginning of the prompt). Everything else is a field of `SamplingParams`; without a
+`temperature`, one answer is greedy and several are varied. `workload.jsonl`, beside this file, is the built-in one.
+
+Knows lines and what may stand in them; steps no engine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from minipaged.sampling_params import SamplingParams
+
+BUILT_IN = Path(__file__).with_name("workload.jsonl")
+VARIED_TEMPERATURE = 0.8  # of several answers, when the line says nothing
+TITLE_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request that is to come.
+
+    Args:
+        prompt: a text, or token ids.
+        params: how to answer it.
+        arrive_step: it is there before this step.
+        title: a few words for a reader.
+        origin: where it was read, such as "line 3".
+    """
+
+    prompt: str | tuple[int, ...]
+    params: SamplingParams
+    arrive_step: int
+    title: str
+    origin: str
+
+
+def read_workload(path: Path) -> list[Arrival]:
+    """The requests of a file, in their order of arrival.
+
+    Raises:
+        ValueError: the file cannot be read, or a line of it is no request; the message names the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"the workload {path} cannot be read: {error}") from None
+    try:
+        return parse_workload(lines)
+    except ValueError as error:
+        raise ValueError(f"the workload {path}: {error}") from None
+
+
+def parse_workload(lines: Iterable[str]) -> list[Arrival]:
+    """As `read_workload`, from lines; empty ones are skipped."""
+    arrivals = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                arrivals.append(_arrival(line, f"line {number}"))
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from None
+    if not arrivals:
+        raise ValueError("it has no request")
+    return sorted(arrivals, key=lambda arrival: arrival.arrive_step)
+
+
+def _arrival(line: str, origin: str) -> Arrival:
+    try:
+        fields = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error.msg} at character {error.pos + 1}") from None
+    if not isinstance(fields, dict):
+        raise ValueError(f"it is {_short(fields)}; it must be an object with at least a prompt")
+    prompt = fields.pop("prompt", None)
+    if isinstance(prompt, list) and prompt and all(_is_whole(token) for token in prompt):
+        prompt = tuple(prompt)
+    elif not (isinstance(prompt, str) and prompt):
+        raise ValueError(f"the prompt is {_short(prompt)}; it must be a text or token ids, and not empty")
+    arrive_step = fields.pop("arrive_step", 0)
+    if not _is_whole(arrive_step):
+        raise ValueError(f"arrive_step is {_short(arrive_step)}; it must be a whole number of at least 0")
+    title = fields.pop("title", prompt if isinstance(prompt, str) else f"{len(prompt)} token ids")
+    if not isinstance(title, str):
+        raise ValueError(f"the title is {_short(title)}; it must be a text")
+    fields.setdefault("temperature", VARIED_TEMPERATURE if fields.get("n", 1) != 1 else 0.0)
+    params = SamplingParams.from_dict(fields)
+    return Arrival(prompt, params, arrive_step, " ".join(title.split())[:TITLE_CHARACTERS], origin)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:39] + "…"

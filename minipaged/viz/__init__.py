@@ -1,0 +1,1 @@
+"""Pictures of a run for a terminal. They take records and nothing else."""

@@ -1,0 +1,139 @@
+"""`minipaged watch` and `minipaged replay` where nothing can be drawn; how they look in a terminal: tests/viz."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from minipaged.cli import main
+from minipaged.trace_file import TraceReader, TraceWriter
+from minipaged.viz.example import example_trace
+
+WORK = """
+{"prompt": "abcd efgh ijkl", "max_tokens": 30, "title": "the first"}
+{"prompt": "abcd efgh mnop", "max_tokens": 30, "n": 2, "seed": 1, "arrive_step": 3}
+{"prompt": [5, 6, 7], "max_tokens": 20, "arrive_step": 1000}
+"""
+POOL = ["--blocks", "14", "--host-blocks", "4", "--block-size", "4"]
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("traces") / "example.trace"
+    with TraceWriter(path) as writer:
+        example_trace(writer)
+    return path
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work.jsonl").write_text(WORK)
+    return tmp_path / "work.jsonl"
+
+
+def test_in_a_pipe_a_workload_is_run_and_summed_up(
+    tiny_folder: Path, work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = tmp_path / "run.trace"
+    arguments = ["watch", "--model", str(tiny_folder), "--workload", str(work), "--record", str(record), *POOL]
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "3 requests, 4 sequences, 110 tokens drawn" in shown
+    assert f"minipaged replay {record}" in shown
+    with TraceReader(record) as reader:
+        assert (reader.header.num_blocks, reader.header.num_host_blocks, reader.header.block_size) == (14, 4, 4)
+        moments = [reader.moment(index) for index in range(len(reader))]
+    assert len(moments) < 200, "nobody waits a thousand steps for an idle engine"
+    titles = {state.title for moment in moments for state in (*moment.running, *moment.waiting)}
+    assert titles == {"the first", "abcd efgh mnop", "3 token ids"}
+    first = [min(s.sequence for s in m.running) for m in moments[:3] if m.running]
+    assert first == [0, 0, 0] and all(len(moment.running) == 1 for moment in moments[:3]), "the second comes at step 3"
+    assert moments[-1].counts["held_blocks"] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"prompt": "x", "max_tokens": 60}', "line 1: it needs 60 token slots"),
+        ('{"prompt": [1, 99999999]}', "line 1: token id 99999999 is above"),
+        ('{"prompt": "x", "colour": 1}', "line 1: SamplingParams: unknown option 'colour'"),
+    ],
+)
+def test_a_request_that_cannot_be_run_is_refused_before_anything_is(
+    tiny_folder: Path, tmp_path: Path, line: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.jsonl").write_text(line)
+    arguments = ["watch", "--model", str(tiny_folder), "--workload", str(tmp_path / "bad.jsonl"), *POOL]
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert complaint in output.err and output.err.count("\n") == 1
+    assert "steps:" not in output.out
+
+
+@pytest.mark.parametrize("speed", ["0", "-1", "nan", "fast"])
+def test_what_is_no_speed(speed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", "--speed", speed]) == 2
+    assert "is no speed" in capsys.readouterr().err
+
+
+# Replay ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_is_summed_up_without_torch(trace: Path) -> None:
+    code = f"import sys, minipaged.cli as c; c.main(['replay', {str(trace)!r}]); print('torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "6 requests, 8 sequences" in result.stdout
+    assert result.stdout.splitlines()[-1] == "False"
+
+
+def test_a_step_as_text(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for size in ([], ["--width", "80", "--height", "24"]):
+        arguments = ["replay", str(trace), "--text", "--step", "20", "--panel", "tables", "--follow", "E", *size]
+        assert main(arguments) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith("step 20 of ") and "[tables]" in lines[0] and "following E" in lines[1]
+        assert all(len(line) <= (80 if size else 120) for line in lines) and len(lines) <= (24 if size else 40)
+
+
+def test_pictures_and_pages_are_written(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    svg, html = tmp_path / "step.svg", tmp_path / "run.html"
+    assert main(["replay", str(trace), "--step", "20", "--svg", str(svg), "--html", str(html)]) == 0
+    assert capsys.readouterr().out == f"wrote {svg}\nwrote {html}\n"
+    text = svg.read_text(encoding="utf-8")
+    assert text.startswith("<svg") and "device" in text and "minipaged,&#160;step&#160;20" in text
+    assert "url(http" not in text and "font-face" not in text, "it asks nobody for a font"
+    assert "a simulated model" in html.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--step", "1000"], "no step 1000 in this trace; its steps are 0 to "),
+        (["--step", "-1"], "no step -1"),
+        (["--panel", "cellar"], "panel is 'cellar'"),
+        (["--follow", "24"], "there is no block 24"),
+        (["--follow", "?"], "--follow is '?'"),
+        (["--html", "/no/such/folder/x.html"], "cannot be written"),
+    ],
+)
+def test_what_replay_refuses(
+    trace: Path, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(trace), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert complaint in error and error.count("\n") == 1
+
+
+def test_what_is_no_trace_is_refused_and_a_cut_off_line_told(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(tmp_path / "none")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+    (tmp_path / "cut").write_bytes(trace.read_bytes()[:-20])
+    assert main(["replay", str(tmp_path / "cut")]) == 0
+    output = capsys.readouterr()
+    assert "the last line is cut off" in output.err and "42 steps" in output.out

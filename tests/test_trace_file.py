@@ -1,0 +1,307 @@
+"""Traces that are cut off, damaged, of another version, or no traces; and what an intact one promises."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minipaged.recorder import Recorder
+from minipaged.trace import Moment
+from minipaged.trace_file import KEPT_MOMENTS, LiveTrace, TraceReader, TraceWriter
+from minipaged.viz.example import example_trace
+from tests.house import House
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[bytes]:
+    """A trace of 60 steps with keyframes, line by line."""
+    house = House(12, 4, host_blocks=5, budget=16, max_sequences=4)
+    live = LiveTrace()
+    Recorder(house.engine, live, least_bytes=500)
+    for number in range(9):
+        house.add([1, 2, 3, 4, 5, 6, *range(11 * number, 12 * number)], max_tokens=16, n=1 + number % 3)
+    for _ in range(60):
+        house.step()
+    assert len(live) == 60
+    assert sum(line.startswith(b'{"keyframe"') for line in live.lines) > 3
+    return live.lines
+
+
+def moments(lines: list[bytes]) -> list[Moment]:
+    trace = LiveTrace()
+    for line in lines:
+        trace.write(line)
+    return [trace.moment(i) for i in range(len(trace))]
+
+
+def written(folder: Path, data: bytes) -> Path:
+    path = folder / "run.jsonl"
+    path.write_bytes(data)
+    return path
+
+
+def test_a_trace_can_be_read_while_it_is_written(lines: list[bytes]) -> None:
+    expected = moments(lines)
+    trace = LiveTrace()
+    for line in lines:
+        trace.write(line)
+        if len(trace):
+            assert trace.moment(len(trace) - 1) == expected[len(trace) - 1]
+            behind = len(trace) // 2
+            assert trace.moment(behind) == expected[behind]
+
+
+def test_a_trace_that_was_not_looked_at_for_long_can_be_entered_anywhere(lines: list[bytes]) -> None:
+    """A keyframe behind what was read so far is of no use yet: what is written once may stand before it."""
+    expected = moments(lines)
+    for first in range(0, 60, 7):
+        trace = LiveTrace()
+        for line in lines:
+            trace.write(line)
+        for index in (first, 59, 0, first // 2):
+            assert trace.moment(index) == expected[index]
+
+
+def test_there_is_no_step_before_the_first_nor_behind_the_last(lines: list[bytes], tmp_path: Path) -> None:
+    with TraceReader(written(tmp_path, b"".join(lines))) as trace:
+        for index in (-1, 60):
+            with pytest.raises(IndexError, match=f"has 60 steps; there is no step {index}"):
+                trace.moment(index)
+
+
+def test_what_was_looked_at_is_not_read_again(lines: list[bytes], tmp_path: Path) -> None:
+    """Going back step by step reads each keyframe's lines a few times at most; counted, not timed."""
+    with TraceReader(written(tmp_path, b"".join(lines))) as trace:
+        reads = 0
+        read = trace._read
+
+        def counted(place: int) -> Any:
+            nonlocal reads
+            reads += 1
+            return read(place)
+
+        trace._read = counted  # type: ignore[method-assign]
+        for index in reversed(range(60)):
+            trace.moment(index)
+        assert reads < 3 * 60
+        reads = 0
+        for index in random.Random(0).sample(range(60), 60):
+            trace.moment(index)
+        assert reads == 0, f"the last {KEPT_MOMENTS} are kept"
+
+
+def test_seeking_reads_the_lines_from_the_last_keyframe_on(tmp_path: Path) -> None:
+    house = House(40, 4)
+    with TraceWriter(tmp_path / "run.jsonl") as writer:
+        Recorder(house.engine, writer, least_bytes=2000)
+        house.add(5, max_tokens=1500 // 10)
+        house.run()
+    with TraceReader(tmp_path / "run.jsonl") as trace:
+        sizes = []
+        read = trace._read
+        trace._read = lambda place: sizes.append(1) or read(place)  # type: ignore[method-assign, func-returns-value]
+        trace.moment(0)
+        sizes.clear()
+        trace.moment(len(trace) - 1)
+        assert 0 < len(sizes) < len(trace) / 2
+
+
+# A last line that is cut off ------------------------------------------------------------------------------------------
+
+
+def test_cut_off_anywhere_the_steps_before_play(lines: list[bytes], tmp_path: Path) -> None:
+    """At every byte of the last line, be it a step's or a keyframe's."""
+    expected = moments(lines)
+    keyframe = next(i for i, line in enumerate(lines) if line.startswith(b'{"keyframe"'))
+    for last in (30, keyframe):
+        before = b"".join(lines[:last])
+        num_steps = sum(line.startswith(b'{"step"') for line in lines[:last])
+        for size in range(1, len(lines[last]) - 1):
+            with TraceReader(written(tmp_path, before + lines[last][:size])) as trace:
+                path = tmp_path / "run.jsonl"
+                assert trace.notice == f"trace {path}: the last line is cut off; there are {num_steps} whole steps"
+                assert len(trace) == num_steps
+                assert trace.moment(num_steps - 1) == expected[num_steps - 1]
+
+
+def test_a_last_line_without_its_newline_is_whole(lines: list[bytes], tmp_path: Path) -> None:
+    with TraceReader(written(tmp_path, b"".join(lines)[:-1])) as trace:
+        assert trace.notice is None
+        assert len(trace) == 60
+
+
+def test_a_header_alone_is_a_trace_without_steps(lines: list[bytes], tmp_path: Path) -> None:
+    with TraceReader(written(tmp_path, lines[0])) as trace:
+        assert len(trace) == 0
+        with pytest.raises(IndexError):
+            trace.moment(0)
+
+
+# What is refused ------------------------------------------------------------------------------------------------------
+
+
+def refusal(folder: Path, data: bytes) -> str:
+    with pytest.raises(ValueError) as refused:
+        TraceReader(written(folder, data))
+    message = str(refused.value)
+    assert "\n" not in message
+    prefix = f"trace {folder / 'run.jsonl'}"
+    assert message.startswith(prefix)
+    return message.removeprefix(prefix)
+
+
+def test_another_version(lines: list[bytes], tmp_path: Path) -> None:
+    newer = lines[0].replace(b'"minipaged_trace":1', b'"minipaged_trace":2')
+    assert refusal(tmp_path, newer + b"whatever\n") == ": its version is 2; this program reads version 1"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"hello\n",
+        b"{}\n",
+        b"[1]\n",
+        b"null\n",
+        b"\x80\x81\xff\x00" * 100,
+        b"[" * 100_000,
+        b'{"minipaged_tr',
+    ],
+    ids=["empty", "blank", "text", "object", "list", "null", "binary", "deep", "cut off"],
+)
+def test_no_trace(tmp_path: Path, data: bytes) -> None:
+    assert refusal(tmp_path, data) == ", line 1: this is not a minipaged trace"
+
+
+@pytest.mark.parametrize(
+    "change", [{"num_blocks": "24"}, {"num_blocks": -3}, {"extra": 1}, {"counts": [1]}, {"description": None}]
+)
+def test_a_damaged_header(lines: list[bytes], tmp_path: Path, change: dict[str, Any]) -> None:
+    header = json.dumps({**json.loads(lines[0]), **change}).encode() + b"\n"
+    assert refusal(tmp_path, header) == ", line 1: the header is damaged"
+
+
+def step(**more: Any) -> bytes:
+    return json.dumps({"step": 3, "time": [0, 0], "slots": [1, 1], **more}).encode()
+
+
+GARBAGE = {
+    "blank": b"",
+    "text": b"hello",
+    "binary": b"\xff\xfe",
+    "deep": b"[" * 100_000,
+    "an empty object": b"{}",
+    "a list": b"[]",
+    "a number": b"17",
+    "a string": b'"step"',
+    "half of what a step needs": b'{"step":3}',
+    "a key that is unknown": step(colour=1),
+    "a step that is no number": step(step="3"),
+    "a time without its length": step(time=[0]),
+    "a chunk of nobody's": step(chunks=[999]),
+    "a chunk of an unknown kind": step(chunks=[[0, 0, 0, 1, 0, "guess"]]),
+    "a token that nobody drew": step(drawn=[5]),
+    "an unknown operation": step(operations=[["Fly", 1]]),
+    "half an operation": step(operations=[["SwapIn", 1]]),
+    "a table that keeps more than it had": step(tables=[[0, 99, 1]]),
+    "a node that was never there is gone": step(nodes=[[999]]),
+    "a count of nothing": step(counts=[99, 1]),
+    "an empty keyframe": b'{"keyframe":{}}',
+    "a keyframe that says something else": b'{"keyframe":{"running":[],"waiting":[],"nodes":[],"counts":[]}}',
+}
+
+
+@pytest.mark.parametrize("line", GARBAGE.values(), ids=GARBAGE.keys())
+@pytest.mark.parametrize("place", [1, 17])
+def test_garbage_is_refused_and_its_line_named(lines: list[bytes], tmp_path: Path, line: bytes, place: int) -> None:
+    data = b"".join([*lines[:place], line + b"\n", *lines[place:]])
+    message = refusal(tmp_path, data)
+    assert message.startswith(f", line {place + 1}: this is not a line of a trace (")
+    assert len(message) < 200
+
+
+def test_a_line_that_is_missing_is_noticed(lines: list[bytes], tmp_path: Path) -> None:
+    """By a later line that does not fit, or by the next keyframe, unless all that it changed is gone until then."""
+    unnoticed = 0
+    places = [place for place in range(1, 30) if b'"drawn"' in lines[place]]
+    for place in places:
+        try:
+            TraceReader(written(tmp_path, b"".join(lines[:place] + lines[place + 1 :]))).close()
+            unnoticed += 1
+        except ValueError as error:
+            assert "not a line of a trace" in str(error)
+    assert unnoticed <= len(places) / 10
+
+
+def test_random_damage_is_refused_in_one_line_or_does_not_matter(lines: list[bytes], tmp_path: Path) -> None:
+    """Bytes overwritten, doubled or lost anywhere: every step can be looked at, or the file is refused."""
+    whole, noise, refused = b"".join(lines), random.Random(0), 0
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(noise.randint(1, 3)):
+            place = noise.randrange(len(data))
+            data[place : place + noise.randint(0, 3)] = noise.choice(
+                [b"", b"0", b"[", b'"', b",", b"\n", b"\xff", b"null"]
+            )
+        try:
+            trace = TraceReader(written(tmp_path, bytes(data)))
+        except ValueError as error:
+            assert "\n" not in str(error)
+            refused += 1
+            continue
+        with trace:
+            for index in range(len(trace)):
+                _ = trace.moment(index).device_blocks, trace.moment(index).host_blocks
+    assert refused > 200
+
+
+def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"it cannot be read: No such file or directory$"):
+        TraceReader(tmp_path / "nothing.jsonl")
+    with pytest.raises(ValueError, match=r"it cannot be read: Is a directory$"):
+        TraceReader(tmp_path)
+    with pytest.raises(ValueError, match=r"it cannot be written: Is a directory$"):
+        TraceWriter(tmp_path)
+    with pytest.raises(ValueError, match=r"it cannot be written: No such file or directory$"):
+        TraceWriter(tmp_path / "nowhere" / "run.jsonl")
+
+
+# What is written ------------------------------------------------------------------------------------------------------
+
+
+def test_titles_and_causes_in_any_script(tmp_path: Path) -> None:
+    """Also what UTF-8 does not have: a lone surrogate comes back as it was."""
+    house = House(8, 4)
+    path = tmp_path / "运行 1.jsonl"
+    with TraceWriter(path) as writer:
+        title = "请解释\t什么是黑洞 \ud800 \x1b[31m"
+        Recorder(house.engine, writer, description="描述\n\udc80", title=lambda request: title)
+        house.add(4, max_tokens=3)
+        house.step()
+    with TraceReader(path) as trace:
+        assert trace.header.description == "描述\n\udc80"
+        assert trace.moment(0).running[0].title == title
+    assert "黑洞" in path.read_text(encoding="utf-8"), "a person can read it"
+
+
+def test_static_facts_stand_in_the_file_once(lines: list[bytes]) -> None:
+    """Titles, and which tokens a node stands for, are not in keyframes."""
+    new: list[int] = []
+    requests: list[int] = []
+    for line in map(json.loads, lines[1:]):
+        new += [node[0] for node in line.get("nodes", ()) if len(node) > 3]
+        requests += [request[0] for request in line.get("requests", ())]
+    assert len(new) == len(set(new)) > 20
+    assert sorted(requests) == list(range(9))
+
+
+def test_the_example_from_a_file(tmp_path: Path) -> None:
+    live = example_trace()
+    assert isinstance(live, LiveTrace)
+    with TraceReader(written(tmp_path, b"".join(live.lines))) as trace:
+        assert [trace.moment(i) for i in range(len(trace))] == [live.moment(i) for i in range(len(live))]
