@@ -13,6 +13,7 @@ import torch
 from minipaged_kernels import reference
 
 from minipaged.config import ModelConfig
+from minipaged.model.huge_pages import zeros
 from minipaged.plan import CopyBlock, MemoryOp, Poison, SwapIn, SwapOut
 
 
@@ -57,7 +58,9 @@ class KVCache:
         self.block_size = block_size
         block_shape = (config.num_layers, 2, config.num_kv_heads, block_size, config.head_dim)
         # (num_blocks, num_layers, 2, num_kv_heads, block_size, head_dim)
-        self.blocks = torch.zeros((num_blocks, *block_shape), dtype=dtype, device=device)
+        shape = (num_blocks, *block_shape)
+        on_cpu = torch.device(device).type == "cpu"
+        self.blocks = zeros(shape, dtype) if on_cpu else torch.zeros(shape, dtype=dtype, device=device)
         # Pinned where there is an accelerator: only then does a swap run at the bus's speed.
         pinned = num_host_blocks > 0 and self.blocks.is_cuda
         # (num_host_blocks, num_layers, 2, num_kv_heads, block_size, head_dim)
