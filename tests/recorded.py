@@ -25,11 +25,11 @@ class Witness:
         self.moments.append(moment_of(self.engine, record))
 
 
-def moment_of(engine: Engine, record: StepRecord, description: str = "") -> Moment:
-    """The books as they are."""
+def header_of(engine: Engine, description: str = "") -> TraceHeader:
+    """What stays the same."""
     scheduler, memory = engine.scheduler, engine.scheduler.memory
     assert isinstance(memory, KVManager)
-    header = TraceHeader(
+    return TraceHeader(
         memory.pool.num_blocks,
         memory.swap.num_blocks if memory.swap else 0,
         memory.block_size,
@@ -38,6 +38,12 @@ def moment_of(engine: Engine, record: StepRecord, description: str = "") -> Mome
         scheduler.max_sequences,
         description,
     )
+
+
+def moment_of(engine: Engine, record: StepRecord, description: str = "") -> Moment:
+    """The books as they are."""
+    scheduler, memory = engine.scheduler, engine.scheduler.memory
+    assert isinstance(memory, KVManager)
     nodes = {
         node.id: NodeState(node.id, node.parent.id, node.tokens, node.device, node.host)
         for node in memory.tree
@@ -59,7 +65,7 @@ def moment_of(engine: Engine, record: StepRecord, description: str = "") -> Mome
         )
 
     return Moment(
-        header,
+        header_of(engine, description),
         record,
         tuple(state(sequence, True) for sequence in scheduler.running),
         tuple(state(sequence, False) for sequence in scheduler.waiting),

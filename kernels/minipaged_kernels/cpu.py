@@ -27,8 +27,8 @@ import torch
 from numba import carray, cfunc, njit, types
 
 from minipaged_kernels import cpu_linear, reference, team
-from minipaged_kernels.cpu_attention import ROWS, Job, attend_items, flat, list_items, merge_items
-from minipaged_kernels.simd import LANES, load, load_first, prefetch, store, store_first, take_ticket
+from minipaged_kernels.cpu_attention import ROWS, Job, attend_items, list_items, merge_items
+from minipaged_kernels.simd import LANES, flat, load, load_first, prefetch, store, store_first, take_ticket
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -112,7 +112,9 @@ def _copy_slices(job):
 
 # Numba's cache notices a change of the file that holds the compiled function, not of those whose functions it calls. A
 # variable of the enclosing function is part of the cache's key, so this one stands for the text of all three files.
-_SOURCES = zlib.crc32(b"".join(p.read_bytes() for p in sorted(Path(__file__).parent.glob("[cs]*.py"))))
+_SOURCES = zlib.crc32(
+    b"".join((Path(__file__).parent / name).read_bytes() for name in ("cpu.py", "cpu_attention.py", "simd.py"))
+)
 
 _NUMBERS = {torch.float32: types.float32, torch.bfloat16: types.uint16, torch.float16: types.int16}
 _JOB = types.void(types.CPointer(numba.from_dtype(np.dtype(Job))))
@@ -165,8 +167,11 @@ def _write(unit: int) -> Any:
 
 @functools.cache
 def _copy() -> Any:
+    sources = _SOURCES
+
     def copy(address):
-        _copy_slices(carray(address, 1)[0])
+        if sources != 0:
+            _copy_slices(carray(address, 1)[0])
 
     return cfunc(_MOVE, cache=True)(copy).address
 
@@ -182,7 +187,7 @@ def is_compiled(dtype: torch.dtype) -> bool:
 
 
 def warm_up(dtype: torch.dtype) -> float:
-    """Compiles the kernels for a dtype, or loads them from the disk; these three by calling them once.
+    """Compiles the kernels for a dtype, or loads them from the disk: most of them by calling them once.
 
     Returns:
         The seconds that it took.

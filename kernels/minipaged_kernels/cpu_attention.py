@@ -33,6 +33,7 @@ from minipaged_kernels.simd import (
     exp,
     first,
     first_lanes,
+    flat,
     fma,
     highest,
     load,
@@ -309,12 +310,6 @@ class Job(ctypes.Structure):
 
 
 ITEM = 7  # sequence, first row, rows, first KV head, KV heads, first tile of keys, the tile after the last
-
-
-@njit
-def flat(address, kind):
-    """An array over the memory at an address. Its length is not looked at."""
-    return carray(pointer(address, kind), 1)
 
 
 @njit

@@ -30,8 +30,19 @@ import torch
 from numba import carray, cfunc, njit, types
 
 from minipaged_kernels import team
-from minipaged_kernels.cpu_attention import flat
-from minipaged_kernels.simd import LANES, add, fma, load, load_first, prefetch, splat, store, store_first, take_ticket
+from minipaged_kernels.simd import (
+    LANES,
+    add,
+    flat,
+    fma,
+    load,
+    load_first,
+    prefetch,
+    splat,
+    store,
+    store_first,
+    take_ticket,
+)
 
 PANEL = 4 * LANES  # outputs that lie side by side in oneDNN's packed weight
 ROWS = 3  # rows for which this is faster than oneDNN, multiplied at a time: with four registers of outputs, 12 sums
@@ -82,8 +93,8 @@ def _chain_3(x, x0, x1, x2, weight, w, k_0, k_1):
 
 
 @njit
-def _finish(out, o, bias, n, count, first_chain, a, b, c, d, last_chain):
-    """Adds a chain's sums to those of the chains before it, in out[o : o + count]; after the last comes the bias."""
+def _finish(out, o, bias, n, count, first_chain, a, b, c, d, add_bias):
+    """Adds a chain's sums to those of the chains before it, in out[o : o + count]; after the last chain, bias[n:]."""
     for i in range(0, PANEL, LANES):
         left = count - i
         if left <= 0:
@@ -92,13 +103,13 @@ def _finish(out, o, bias, n, count, first_chain, a, b, c, d, last_chain):
         if left >= LANES:
             if not first_chain:
                 s = add(load(out, o + i), s)
-            if last_chain and n >= 0:
+            if add_bias:
                 s = add(s, load(bias, n + i))
             store(out, o + i, s)
         else:
             if not first_chain:
                 s = add(load_first(left, out, o + i), s)
-            if last_chain and n >= 0:
+            if add_bias:
                 s = add(s, load_first(left, bias, n + i))
             store_first(left, out, o + i, s)
 
@@ -107,31 +118,30 @@ def _finish(out, o, bias, n, count, first_chain, a, b, c, d, last_chain):
 def _multiply_panels(job):
     """What one thread does: panels, until there are none left."""
     x, weight, out = flat(job.x, np.float32), flat(job.weight, np.float32), flat(job.out, np.float32)
-    bias = flat(job.bias if job.bias != 0 else job.x, np.float32)
+    bias = flat(job.bias if job.bias != 0 else job.x, np.float32)  # without one, nothing is read
     counter = flat(job.counter, np.int64)
     while True:
         n = take_ticket(counter) * PANEL
         if n >= job.outputs:
             break
         w, count = n * job.inputs, min(PANEL, job.outputs - n)
-        of_bias = n if job.bias != 0 else -1
         for k_0 in range(0, job.inputs, job.depth):
             k_1 = min(job.inputs, k_0 + job.depth)
-            first, last = k_0 == 0, k_1 == job.inputs
+            first, biased = k_0 == 0, k_1 == job.inputs and job.bias != 0
             if job.rows == 1:
                 a, b, c, d = _chain_1(x, 0, weight, w, k_0, k_1)
-                _finish(out, n, bias, of_bias, count, first, a, b, c, d, last)
+                _finish(out, n, bias, n, count, first, a, b, c, d, biased)
                 continue
             for r in range(0, job.rows, 3):
                 r1, r2 = min(r + 1, job.rows - 1), min(r + 2, job.rows - 1)  # a row too few is done twice
                 a0, b0, c0, d0, a1, b1, c1, d1, a2, b2, c2, d2 = _chain_3(
                     x, r * job.x_row, r1 * job.x_row, r2 * job.x_row, weight, w, k_0, k_1
                 )
-                _finish(out, r * job.outputs + n, bias, of_bias, count, first, a0, b0, c0, d0, last)
+                _finish(out, r * job.outputs + n, bias, n, count, first, a0, b0, c0, d0, biased)
                 if r + 1 < job.rows:
-                    _finish(out, r1 * job.outputs + n, bias, of_bias, count, first, a1, b1, c1, d1, last)
+                    _finish(out, r1 * job.outputs + n, bias, n, count, first, a1, b1, c1, d1, biased)
                 if r + 2 < job.rows:
-                    _finish(out, r2 * job.outputs + n, bias, of_bias, count, first, a2, b2, c2, d2, last)
+                    _finish(out, r2 * job.outputs + n, bias, n, count, first, a2, b2, c2, d2, biased)
 
 
 _JOB = types.void(types.CPointer(numba.from_dtype(np.dtype(Job))))

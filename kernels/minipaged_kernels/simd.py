@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import carray, njit, types
 from numba.extending import intrinsic, models, register_model
 
 LANES = 16
@@ -196,6 +196,12 @@ def pointer(typing_context: Any, address: Any, like: Any) -> Any:
         return builder.inttoptr(values[0], context.get_value_type(kind))
 
     return kind(types.int64, like), emit
+
+
+@njit
+def flat(address, kind):
+    """An array over the memory at an address. Its length is not looked at."""
+    return carray(pointer(address, kind), 1)
 
 
 @intrinsic

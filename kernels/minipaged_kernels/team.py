@@ -37,10 +37,9 @@ def run(threads: int, function: int, job: int) -> None:
 
     To be called from one thread at a time, which is Numba's rule.
     """
-    parallel = _torch_team() if threads > 1 else None
     if threads == 1:
         _FUNCTION(function)(job)
-    elif parallel is not None:
+    elif (parallel := _torch_team()) is not None:
         parallel(function, job, threads, 0)
     else:
         _start_numba()

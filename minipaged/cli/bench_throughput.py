@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     matrix_rate = max(figures["matrix_rate"] for figures in rounds["ours"])
     limit = sum(work["lengths"]) / (operations(size, work) / matrix_rate)
     median = min(rounds["ours"], key=lambda figures: abs(figures["tokens"] / figures["seconds"] - rates["ours"]))
-    parts = dict(sorted(median["parts"].items(), key=lambda part: -part[1]))
+    parts = dict(sorted(median["part_seconds"].items(), key=lambda part: -part[1]))
     if args.json:
         print(
             json.dumps({"tokens_per_second": rates, "limit": limit, "gflops": matrix_rate / 1e9, "part_seconds": parts})

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from minipaged.cli.four_ways import Score, Task
     from minipaged.cli.step_meter import StepMeter
     from minipaged.llm import LLM, Stream
+    from minipaged.request import Request
     from minipaged.trace import StepRecord
 
 BLOCK_SIZE = 16
@@ -151,6 +152,9 @@ def _serve(console: Console, llm: LLM, tasks: list[Task], record: str | None) ->
     assert llm.tokenizer is not None
     streams: list[Stream] = []
 
+    def title(request: Request) -> str:
+        return tasks[request.id].title
+
     def step() -> bool:
         while len(streams) < len(tasks) and _arrival_step(len(streams)) <= llm.engine.scheduler.num_steps:
             task = tasks[len(streams)]
@@ -165,8 +169,7 @@ def _serve(console: Console, llm: LLM, tasks: list[Task], record: str | None) ->
     with ExitStack() as stack:
         trace = LiveTrace()
         sinks = [stack.enter_context(TraceWriter(record))] if record else []
-        titles = lambda request: tasks[request.id].title  # noqa: E731
-        stack.enter_context(Recorder(llm.engine, trace, *sinks, description=llm.description, title=titles))
+        stack.enter_context(Recorder(llm.engine, trace, *sinks, description=llm.description, title=title))
         if is_interactive(console):
             step()
             history = History(trace)

@@ -76,7 +76,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace, history: History, index: int, view: View, console: Console) -> None:
-    """The step as text or SVG, all steps as a page: whatever was asked for."""
+    """The step as text or SVG, all steps as a page: whatever was asked for.
+
+    Raises:
+        ValueError: there is no step, or a size is none; or a file cannot be written.
+    """
     from minipaged.viz.dashboard import dashboard
     from minipaged.viz.page import page
     from minipaged.viz.svg import as_svg
@@ -84,6 +88,9 @@ def _write(args: argparse.Namespace, history: History, index: int, view: View, c
 
     if not len(history):
         raise ValueError(f"replay: {args.trace} has no step that could be shown")
+    for what, cells in (("width", args.width), ("height", args.height)):
+        if cells is not None and cells < 1:
+            raise ValueError(f"replay: --{what} is {cells}; it must be at least 1")
     terminal = shutil.get_terminal_size((DEFAULT_WIDTH, DEFAULT_HEIGHT))
     width, height = args.width or DEFAULT_WIDTH, args.height or DEFAULT_HEIGHT
     if args.text:

@@ -156,9 +156,12 @@ class Feed:
     def _require_fit(self, arrival: Arrival) -> None:
         """Now, and not in the middle of the show."""
         llm, prompt = self._llm, arrival.prompt
+        if llm.tokenizer is None and (isinstance(prompt, str) or arrival.params.stop):
+            raise ValueError(
+                f"workload, {arrival.origin}: this model has no tokenizer.json; give token ids, and no stop strings"
+            )
         if isinstance(prompt, str):
-            if llm.tokenizer is None:
-                raise ValueError(f"workload, {arrival.origin}: this model has no tokenizer.json; give token ids")
+            assert llm.tokenizer is not None
             prompt = tuple(llm.tokenizer.encode(prompt))
         last = llm.model_config.vocab_size - 1
         if max(prompt) > last:

@@ -85,6 +85,8 @@ def _arrival(line: str, origin: str) -> Arrival:
         prompt = tuple(prompt)
     elif not (isinstance(prompt, str) and prompt):
         raise ValueError(f"the prompt is {_short(prompt)}; it must be a text or token ids, and not empty")
+    if isinstance(prompt, str) and any("\ud800" <= character <= "\udfff" for character in prompt):
+        raise ValueError("the prompt has a lone surrogate, which is no character")
     arrive_step = fields.pop("arrive_step", 0)
     if not _is_whole(arrive_step):
         raise ValueError(f"arrive_step is {_short(arrive_step)}; it must be a whole number of at least 0")

@@ -88,7 +88,8 @@ class _Board:
         """Which step, which panel, and the run in a few numbers."""
         theme, record = self.theme, self.moment.record
         first = Text.assemble((f"step {record.step}", Style(bold=True)))
-        first.append(f" of {len(self.history)}  ", theme.role("quiet"))
+        last_step = self.history.facts(len(self.history) - 1).record.step  # a trace may begin late
+        first.append(f" of {last_step + 1}  ", theme.role("quiet"))
         for panel in PANELS:
             chosen = panel == self.view.panel
             first.append(f"[{panel}]" if chosen else panel, Style(bold=True) if chosen else theme.role("quiet"))

@@ -4,9 +4,9 @@ Everything that a moment says goes into the page as data, what changed and why i
 beside this file, draws it. As in a trace, only what differs from the step before is written::
 
     header       the trace's, and the memory's counts by name
-    sequences    id -> [name, colour, request, index, prompt tokens, title]
+    sequences    id -> [name, colour, prompt tokens, title]
     nodes        id -> [parent, tokens]
-    steps        step, seconds, slots [held, live], error, why (the first that waits does so)
+    steps        step, seconds, slots [held, live], why (the first that waits does so)
                  chunks     [sequence, start, tokens, recomputed, kind]
                  running    [sequence, tokens, computed, preemptions, blocks; 0 for a table that is as it was]
                  waiting    [sequence, tokens, preemptions]
@@ -42,12 +42,12 @@ def page(trace: Trace) -> str:
     template = TEMPLATE.read_text(encoding="utf-8")
     before, after = template.split("<!--run-->")
     title = html.escape(trace.header.description)
-    return before.replace("<!--title-->", title) + run.replace("<", "\\u003c") + after
+    text = before.replace("<!--title-->", title) + run.replace("<", "\\u003c") + after
+    return text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate becomes JSON's escape for it
 
 
 def _run(history: History) -> dict[str, Any]:
     """The data of the page."""
-    theme = Theme()
     sequences: dict[int, list[Any]] = {}
     nodes: dict[int, tuple[int, tuple[int, ...]]] = {}
     steps: list[dict[str, Any]] = []
@@ -59,11 +59,10 @@ def _run(history: History) -> dict[str, Any]:
         names = names or list(moment.counts)
         for state in (*moment.running, *moment.waiting):
             if state.sequence not in sequences:
-                color = theme.owner(state.sequence).color
-                sequences[state.sequence] = [
-                    name(state.sequence), color.name if color else "", state.request, state.index, state.num_prompt,
-                    state.title,
-                ]  # fmt: skip
+                sequences[state.sequence] = _sequence(state.sequence, state.num_prompt, state.title)
+        for chunk in moment.record.chunks:
+            if chunk.sequence not in sequences:  # it came and went within the step: all that it computed was prompt
+                sequences[chunk.sequence] = _sequence(chunk.sequence, chunk.start + chunk.num_tokens, "")
         for id, node in moment.nodes.items():
             nodes.setdefault(id, (node.parent, node.tokens))
         steps.append(_step(moment, history.facts(index), tables, places))
@@ -71,6 +70,11 @@ def _run(history: History) -> dict[str, Any]:
         places = dict(moment.nodes)
     header = asdict(history.header) | {"counts": names}
     return {"header": header, "sequences": sequences, "nodes": nodes, "steps": steps}
+
+
+def _sequence(id: int, num_prompt: int, title: str) -> list[Any]:
+    color = Theme().owner(id).color
+    return [name(id), color.name if color else "", num_prompt, title]
 
 
 def _step(
@@ -84,7 +88,6 @@ def _step(
         "step": record.step,
         "seconds": round(record.seconds, 6),
         "slots": (record.held_slots, record.live_slots),
-        "error": record.error,
         "why": record.waiting_cause,
         "chunks": [(c.sequence, c.start, c.num_tokens, c.num_recomputed, c.kind) for c in record.chunks],
         "running": [

@@ -50,7 +50,7 @@ def perform(
     answers: Answers | None = None,
     stays: bool = True,
 ) -> None:
-    """Show a run until `q`.
+    """Show a run until `q`, or until the terminal is gone.
 
     Args:
         player: where to begin, how fast. `player.trace` must not be empty unless there is a `step`.
@@ -90,11 +90,14 @@ def perform(
                     shown, drawn_seconds = to_show, time.monotonic()
                 else:
                     wait_seconds = min(wait_seconds, due_seconds)
-            key = terminal.key(wait_seconds)
-            while key is not None:  # all that were typed; then at once a picture
-                player.press(key)
-                drawn_seconds = 0.0
-                key = terminal.key(0.0)
+            try:
+                key = terminal.key(wait_seconds)
+                while key is not None:  # all that were typed; then at once a picture
+                    player.press(key)
+                    drawn_seconds = 0.0
+                    key = terminal.key(0.0)
+            except EOFError:  # there is nobody left to press one
+                return
 
 
 def picture(player: Player, answers: Answers | None, width: int, height: int, theme: Theme) -> Picture:
@@ -131,6 +134,7 @@ class _Terminal:
         for number in _ENDINGS:
             self._handlers[number] = signal.signal(number, _end)
         self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._ask_away)
+        self._handlers[signal.SIGINT] = signal.getsignal(signal.SIGINT)
         try:
             self._take()
         except BaseException:
@@ -139,9 +143,13 @@ class _Terminal:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._give_back()
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        for number in self._handlers:
+            signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C would leave the terminal half given back
+        try:
+            self._give_back()
+        finally:
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)
 
     def draw(self, picture: Picture) -> None:
         """All of it, in one piece and in place."""
@@ -151,11 +159,12 @@ class _Terminal:
         self._console.file.flush()
 
     def key(self, timeout_seconds: float) -> str | None:
-        """The next key; `q` when there is nobody left to press one."""
-        try:
-            return self._keys.read(timeout_seconds)
-        except EOFError:
-            return "q"
+        """The next key, or None when none comes in time.
+
+        Raises:
+            EOFError: the terminal is gone.
+        """
+        return self._keys.read(timeout_seconds)
 
     def was_away(self) -> bool:
         """If Ctrl-Z was pressed: gives the terminal back, stops here, and takes it again when the program goes on."""
@@ -179,15 +188,18 @@ class _Terminal:
 
     def _give_back(self) -> None:
         """Does no harm where nothing was taken."""
-        self._console.show_cursor(True)
-        self._console.set_alt_screen(False)
-        self._console.file.flush()
-        self._keys.__exit__()
+        try:
+            self._console.show_cursor(True)
+            self._console.set_alt_screen(False)
+            self._console.file.flush()
+        finally:  # also when nothing can be written any more
+            self._keys.__exit__()
 
 
 def _end(number: int, frame: FrameType | None) -> None:
     """Ends the program by the way that every exception takes; a second signal does not disturb it."""
-    signal.signal(number, signal.SIG_IGN)
+    for ending in _ENDINGS:
+        signal.signal(ending, signal.SIG_IGN)
     raise SystemExit(128 + number)
 
 

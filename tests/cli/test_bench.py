@@ -6,7 +6,7 @@ import pytest
 
 from minipaged import cli
 from minipaged.cli.bench_throughput import operations, workload
-from minipaged.cli.random_checkpoint import Size
+from minipaged.cli.random_checkpoint import SIZES, Size
 
 
 def figures(capsys: pytest.CaptureFixture[str], *arguments: str) -> object:
@@ -23,6 +23,21 @@ def test_throughput_says_where_the_time_goes(capsys: pytest.CaptureFixture[str])
     assert all(seconds > 0 for seconds in parts.values())
     generated = sum(workload(Size(1, 1, 1, 4096), 4, "float32")["lengths"])
     assert sum(parts.values()) < generated / found["tokens_per_second"]["ours"]  # of the time that was measured
+
+
+def test_throughput_without_parts_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "throughput", "--requests", "4", "--rounds", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "ours" in shown and "limit at" in shown and "bookkeeping" not in shown
+
+
+def test_a_single_stream_reads_its_weights(capsys: pytest.CaptureFixture[str]) -> None:
+    found = figures(capsys, "single", "--size", "12.6M", "--rounds", "1", "--parts")
+    assert isinstance(found, dict)
+    assert found["share"] == pytest.approx(found["weight_gigabytes_per_second"] / found["copy_gigabytes_per_second"])
+    weight_bytes = 4 * (SIZES["12.6M"].matrix_parameters + SIZES["12.6M"].head_parameters)
+    assert found["weight_gigabytes_per_second"] == pytest.approx(weight_bytes / found["milliseconds"] / 1e6)
+    assert {"matrices", "head", "attention", "bookkeeping"} < set(found["part_seconds"])
 
 
 def test_the_limit_counts_what_the_matrices_must_do() -> None:

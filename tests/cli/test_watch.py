@@ -114,6 +114,8 @@ def test_pictures_and_pages_are_written(trace: Path, tmp_path: Path, capsys: pyt
     [
         (["--step", "1000"], "no step 1000 in this trace; its steps are 0 to "),
         (["--step", "-1"], "no step -1"),
+        (["--text", "--width", "-3"], "--width is -3"),
+        (["--text", "--height", "0"], "--height is 0"),
         (["--panel", "cellar"], "panel is 'cellar'"),
         (["--follow", "24"], "there is no block 24"),
         (["--follow", "?"], "--follow is '?'"),

@@ -40,6 +40,7 @@ def test_lines_become_requests_in_their_order_of_arrival() -> None:
         ('{"prompt": []}', "the prompt is []"),
         ('{"prompt": [1, -1]}', "the prompt is [1, -1]"),
         ('{"prompt": [1, true]}', "the prompt is [1, true]"),
+        ('{"prompt": "\\ud800"}', "the prompt has a lone surrogate"),
         ('{"prompt": "x", "arrive_step": -1}', "arrive_step is -1"),
         ('{"prompt": "x", "arrive_step": 1.5}', "arrive_step is 1.5"),
         ('{"prompt": "x", "title": 3}', "the title is 3"),

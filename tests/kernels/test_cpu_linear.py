@@ -19,7 +19,7 @@ def pack(weight: torch.Tensor) -> torch.Tensor:
 )
 def test_a_row_has_the_bits_that_it_has_in_a_large_batch(outputs: int, inputs: int, bias: bool) -> None:
     torch.manual_seed(outputs + inputs)
-    weight, packed = torch.randn(outputs, inputs), None
+    weight = torch.randn(outputs, inputs)
     packed = pack(weight)
     of_outputs = torch.randn(outputs) if bias else None
     layer = PackedWeight.read(packed, weight, of_outputs)
@@ -48,6 +48,8 @@ def test_another_weight_in_the_memory_is_noticed() -> None:
     """One number of the last panel: what is read there is not what the layer is told that it is."""
     weight = torch.randn(2 * PANEL, 64)
     packed, theirs = pack(weight), torch.ops.mkldnn._linear_pointwise
+    if PackedWeight.read(packed, weight, None) is None:
+        pytest.skip("oneDNN packs or adds differently here")
     changed = weight.clone()
     changed[-1, -1] += 1
     other = pack(changed)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 from minipaged_kernels import cpu, team
-from minipaged_kernels.cpu_attention import flat
-from minipaged_kernels.simd import take_ticket
+from minipaged_kernels.simd import flat, take_ticket
 from numba import carray, cfunc, from_dtype, types
 
 JOB = np.dtype([("counter", np.int64)])

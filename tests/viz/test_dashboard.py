@@ -19,7 +19,8 @@ from minipaged.viz.example import example_trace
 from minipaged.viz.history import History
 from minipaged.viz.show import eventful_step
 from minipaged.viz.theme import Theme, letter, name, sequence_named, with_names
-from tests.viz.witnessed import random_run
+from tests.house import House
+from tests.viz.witnessed import Witnessed, random_run
 
 ROOT = Path(__file__).parent.parent.parent
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -65,6 +66,16 @@ def test_many_sequences_and_wide_titles_fit(num_blocks: int) -> None:
             picture = dashboard(history, index, View(panel), 60, 20, Theme())
             assert len(picture) <= 20
             assert all(cell_len(line.plain) <= 60 for line in picture)
+
+
+def test_a_trace_that_begins_late_counts_all_steps() -> None:
+    house = House(8, 4)
+    house.add(5, max_tokens=8)
+    for _ in range(3):
+        house.step()
+    run = Witnessed(house)
+    house.run()
+    assert len(run) == 5 and dashboard(run, 0, View(), 80, 24, Theme()).lines[0].plain.startswith("step 3 of 8 ")
 
 
 # Colours -----------------------------------------------------------------------------------------------------------

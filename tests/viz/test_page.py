@@ -16,6 +16,8 @@ from minipaged.trace import Moment, Trace
 from minipaged.viz.example import example_trace
 from minipaged.viz.page import page
 from minipaged.viz.theme import name
+from tests.house import House
+from tests.viz.witnessed import Witnessed
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -41,9 +43,33 @@ def test_what_a_user_wrote_stays_data(trace: Trace) -> None:
 
     text = page(Rude())
     assert text.count("<script") == 2 and "alert(1)<" not in text
-    data = re.search(r'<script type="application/json" id="run">(.*?)</script>', text, re.S)
-    assert data is not None
-    assert json.loads(data[1])["sequences"]["0"][-1].startswith("</script>")
+    assert json.loads(_data(text))["sequences"]["0"][-1].startswith("</script>")
+
+
+def test_what_utf_8_does_not_have_is_escaped(trace: Trace) -> None:
+    """Such as half a byte of a broken file name, in the description."""
+
+    class Broken:
+        header = replace(trace.header, description="a \udc80 model")
+        __len__ = trace.__len__
+        moment = trace.moment
+
+    assert json.loads(_data(page(Broken()).encode().decode()))["header"]["description"] == "a \udc80 model"
+
+
+def test_who_comes_and_goes_within_a_step_has_a_name() -> None:
+    house = House(8, 4)
+    run = Witnessed(house)
+    house.add([1, 2, 3], 1)
+    house.run()
+    assert run.moment(0).running == () and len(run.moment(0).record.chunks) == 1
+    assert json.loads(_data(page(run)))["sequences"]["0"][0] == "A"
+
+
+def _data(text: str) -> str:
+    found = re.search(r'<script type="application/json" id="run">(.*?)</script>', text, re.S)
+    assert found is not None
+    return found[1]
 
 
 def _with_title(moment: Moment, title: str) -> Moment:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import signal
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
 
 from minipaged.trace_file import TraceReader, TraceWriter
+from minipaged.viz import stage
 from minipaged.viz.example import example_trace
-from minipaged.viz.player import is_telling
+from minipaged.viz.player import Player, is_telling
 from tests.viz.terminal import Terminal
 
 ONE_LINE = '{"prompt": [1, 2, 3, 4, 5, 6], "max_tokens": 240, "ignore_eos": true, "title": "counting"}'
@@ -174,6 +177,35 @@ def test_after_a_resize_in_between(trace: Path) -> None:
         terminal.press("q")
         assert terminal.wait() == 0
         terminal.assert_restored()
+
+
+@pytest.mark.parametrize("typed", ["", "/", "?"])
+def test_a_terminal_that_is_gone_ends_the_show_whatever_was_typed(typed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone:
+        """Keys, and then nobody."""
+
+        def __init__(self) -> None:
+            self.reads = 0
+
+        def __enter__(self) -> Gone:
+            return self
+
+        def __exit__(self, *exc_info: object) -> None:
+            pass
+
+        def read(self, timeout_seconds: float) -> str | None:
+            self.reads += 1
+            assert self.reads < 10, "it asks again and again"
+            if self.reads > len(typed):
+                raise EOFError
+            return typed[self.reads - 1]
+
+    monkeypatch.setattr(stage, "Keys", Gone)
+    found = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)]
+    stage.perform(Player(example_trace()), Console(file=io.StringIO(), force_terminal=True, width=80, height=24))
+    assert found == [
+        signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)
+    ]
 
 
 LITTLE_SHELL = """

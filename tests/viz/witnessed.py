@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 
-from minipaged.trace import Moment, NodeState, SequenceState, StepRecord, TraceHeader
+from minipaged.trace import Moment, StepRecord
 from tests.house import House
+from tests.recorded import header_of, moment_of
+
+DESCRIPTION = "a simulated model"
 
 
 class Witnessed:
@@ -18,16 +20,7 @@ class Witnessed:
 
     def __init__(self, house: House) -> None:
         self.house = house
-        memory = house.memory
-        self.header = TraceHeader(
-            num_blocks=memory.pool.num_blocks,
-            num_host_blocks=memory.swap.num_blocks if memory.swap else 0,
-            block_size=memory.block_size,
-            block_bytes=1024,
-            max_batch_tokens=house.scheduler.max_batch_tokens,
-            max_sequences=house.scheduler.max_sequences,
-            description="a simulated model",
-        )
+        self.header = header_of(house.engine, DESCRIPTION)
         self.moments: list[Moment] = []
         house.engine.listeners.append(self._write_down)
 
@@ -38,30 +31,7 @@ class Witnessed:
         return self.moments[index]
 
     def _write_down(self, record: StepRecord) -> None:
-        memory, scheduler = self.house.memory, self.house.scheduler
-
-        def state(sequence, running: bool) -> SequenceState:  # type: ignore[no-untyped-def]
-            return SequenceState(
-                sequence.id, sequence.request.id, sequence.index, running, sequence.num_prompt_tokens,
-                len(sequence.tokens), sequence.num_computed, sequence.num_preemptions, memory.table(sequence),
-                f"prompt {sequence.request.id}",
-            )  # fmt: skip
-
-        nodes = {}
-        for node in memory.tree:
-            assert node.parent is not None
-            nodes[node.id] = NodeState(node.id, node.parent.id, node.tokens, node.device, node.host)
-        stats = memory.stats()
-        self.moments.append(
-            Moment(
-                self.header,
-                replace(record, operations=tuple(self.house.runner.plans[-1].memory_ops)),
-                tuple(state(sequence, True) for sequence in scheduler.running),
-                tuple(state(sequence, False) for sequence in scheduler.waiting),
-                nodes,
-                {name: getattr(stats, name) for name in type(stats).__slots__},
-            )
-        )
+        self.moments.append(moment_of(self.house.engine, record, DESCRIPTION))
 
 
 def random_run(
