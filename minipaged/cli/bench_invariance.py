@@ -32,14 +32,14 @@ Logits = dict[int, "torch.Tensor"]  # position of the drawn token -> (vocab)
 PROMPT_TOKENS = 150
 ANSWER_TOKENS = 40
 BLOCK_SIZE = 16
-_CASES = (  # neighbours, budget, blocks (None: room for all)
+_CASES = (  # neighbours, budget, blocks (None: room for all; 43: it is admitted, and preempted once)
     (0, 64, None),
     (1, 2048, None),
     (7, 2048, None),
     (31, 2048, None),
     (7, 40, None),
     (31, 100, None),
-    (7, 2048, 20),
+    (7, 2048, 43),
 )
 
 
