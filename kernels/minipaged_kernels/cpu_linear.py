@@ -38,6 +38,7 @@ from minipaged_kernels.simd import (
     load,
     load_first,
     prefetch,
+    prefetch_once,
     splat,
     store,
     store_first,
@@ -66,7 +67,7 @@ def _chain_1(x, x0, weight, w, k_0, k_1):
     for k in range(k_0, k_1):
         at = w + k * PANEL
         for i in range(0, PANEL, LANES):
-            prefetch(weight, at + AHEAD * PANEL + i)
+            prefetch_once(weight, at + AHEAD * PANEL + i)
         p = splat(x[x0 + k])
         a, b = fma(p, load(weight, at), a), fma(p, load(weight, at + LANES), b)
         c, d = fma(p, load(weight, at + 2 * LANES), c), fma(p, load(weight, at + 3 * LANES), d)

@@ -163,14 +163,28 @@ def store_first(typing_context: Any, count: Any, array: Any, index: Any, value: 
     return types.void(count, array, types.int64, value), emit
 
 
+def _ask_for(keep: int, builder: ir.IRBuilder, address: Any) -> None:
+    pointer = builder.bitcast(address, ir.IntType(8).as_pointer())
+    _call(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, *(ir.Constant(_I32, n) for n in (0, keep, 1)))
+
+
 @intrinsic
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     """Asks for the cache line of `array[index]`, to be read soon. Any index may be asked for: it faults on none."""
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> Any:
-        pointer = builder.bitcast(_address(context, builder, array, *values), ir.IntType(8).as_pointer())
-        read, keep, data = (ir.Constant(_I32, n) for n in (0, 3, 1))
-        _call(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, read, keep, data)
+        _ask_for(3, builder, _address(context, builder, array, *values))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), emit
+
+
+@intrinsic
+def prefetch_once(typing_context: Any, array: Any, index: Any) -> Any:
+    """The same for what is read once: it is not to drive out of the cache what is used again."""
+
+    def emit(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> Any:
+        _ask_for(0, builder, _address(context, builder, array, *values))
         return context.get_dummy_value()
 
     return types.void(array, types.int64), emit
