@@ -221,10 +221,11 @@ class Scheduler:
         position = 0
         while position < len(self._running):
             sequence = self._running[position]
-            if len(sequence.tokens) - sequence.num_computed > 1:  # a decode has nothing to find: its token is computed
+            n = len(sequence.tokens) - sequence.num_computed
+            if n > 1:  # a decode has nothing to find, since its token is new, and nothing to be cut down to
                 sequence.num_computed += self.memory.continue_walk(sequence)
-            behind = len(self._running) - position - 1
-            n = min(len(sequence.tokens) - sequence.num_computed, budget - behind, self.max_chunk_tokens)
+                behind = len(self._running) - position - 1
+                n = min(len(sequence.tokens) - sequence.num_computed, budget - behind, self.max_chunk_tokens)
             while not self.memory.grow(sequence, n):
                 preempted = True
                 if self._preempt_youngest(sequence, n) is sequence:
@@ -276,7 +277,8 @@ class Scheduler:
         for chunk, draws in zip(plan.chunks, result.draws, strict=True):
             sequence = planned[chunk.sequence]
             sequence.num_computed += len(chunk.token_ids)
-            sequence.peak_computed = max(sequence.peak_computed, sequence.num_computed)
+            if sequence.num_computed > sequence.peak_computed:
+                sequence.peak_computed = sequence.num_computed
             if not draws:
                 continue
             drawing = [sequence] if sequence.request.forked else [sequence, *self._fork_others(sequence)]
@@ -290,7 +292,8 @@ class Scheduler:
                 self._end(sequence, "stop")
             elif len(sequence.draws) >= sequence.request.params.max_tokens:
                 self._end(sequence, "length")
-        return list(dict.fromkeys(changed + self._close_step()))
+        ended = self._close_step()
+        return list(dict.fromkeys(changed + ended)) if ended else changed
 
     def fail(self, plan: StepPlan, error: str) -> list[Sequence]:
         """Book a step whose forward pass raised: its requests end with `error`, their blocks return.

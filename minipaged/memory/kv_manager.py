@@ -173,17 +173,18 @@ class KVManager:
 
         A block that others hold too is copied just before it is written on.
         """
-        holding = self._require("grow", sequence)
+        holding = self._holdings.get(sequence.id) or self._require("grow", sequence)
         start, blocks = sequence.num_computed, holding.table.blocks
         end = start + n
-        missing = holding.table.blocks_missing(end)
+        missing = holding.table.blocks_missing(end) if end > len(blocks) * self.block_size else 0
         shared = start % self.block_size != 0 and self.pool.count(blocks[-1]) > 1  # and about to be written on
-        if missing + shared > self.pool.num_available:
-            return False
-        if shared:
-            original, blocks[-1] = blocks[-1], self.tiers.take()
-            self.tiers.copy(original, blocks[-1])
-            self.tiers.release(original)
+        if missing or shared:  # once in a while: most tokens go into the last block
+            if missing + shared > self.pool.num_available:
+                return False
+            if shared:
+                original, blocks[-1] = blocks[-1], self.tiers.take()
+                self.tiers.copy(original, blocks[-1])
+                self.tiers.release(original)
         self._extend(holding, missing, start, end)
         return True
 
