@@ -294,7 +294,8 @@ def write_kv(key: torch.Tensor, value: torch.Tensor, kv_layer: torch.Tensor, slo
         key.data_ptr(), value.data_ptr(), kv_layer.data_ptr(), slots.data_ptr(), 0,
         tokens, heads, row, kv_layer.shape[3], *strides,
     )  # fmt: skip
-    _run(max(1, min(team.num_threads(), tokens // TOKENS)), _write(unit), job)
+    # One thread or all: a team that changes its size is made anew.
+    _run(team.num_threads() if tokens >= 2 * TOKENS else 1, _write(unit), job)
 
 
 def copy_blocks(source: torch.Tensor, destination: torch.Tensor, pairs: torch.Tensor) -> None:
