@@ -52,7 +52,8 @@ def read_workload(path: Path) -> list[Arrival]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"the workload {path} cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"the workload {path} cannot be read: {reason}") from None
     try:
         return parse_workload(lines)
     except ValueError as error:
@@ -80,7 +81,9 @@ def _arrival(line: str, origin: str) -> Arrival:
         raise ValueError(f"it is not JSON: {error.msg} at character {error.pos + 1}") from None
     if not isinstance(fields, dict):
         raise ValueError(f"it is {_short(fields)}; it must be an object with at least a prompt")
-    prompt = fields.pop("prompt", None)
+    if "prompt" not in fields:
+        raise ValueError(f"it has no prompt; it has {_short(list(fields))}")
+    prompt = fields.pop("prompt")
     if isinstance(prompt, list) and prompt and all(_is_whole(token) for token in prompt):
         prompt = tuple(prompt)
     elif not (isinstance(prompt, str) and prompt):

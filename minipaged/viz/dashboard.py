@@ -105,7 +105,8 @@ class _Board:
             second.append(f"  block {self.view.block}", Style(bold=True))
         if record.error:
             second.append(f"  {theme.text(record.error)}", theme.role("preempt"))
-        second.append(f"  {theme.text(self.moment.header.description)}", theme.role("quiet"))
+        rest = theme.cut(theme.text(self.moment.header.description), width - second.cell_len - 2)
+        second.append(f"  {rest}", theme.role("quiet"))
         return Picture([first, second]).fitted(width, 2).lines
 
     # Panels -----------------------------------------------------------------------------------------------------------

@@ -35,7 +35,9 @@ def test_lines_become_requests_in_their_order_of_arrival() -> None:
     [
         ("{", "it is not JSON"),
         ("[1, 2]", "it is [1, 2]; it must be an object"),
-        ("{}", "the prompt is null"),
+        ("{}", "it has no prompt; it has []"),
+        ('{"promt": 1}', 'it has no prompt; it has ["promt"]'),
+        ('{"prompt": null}', "the prompt is null"),
         ('{"prompt": ""}', 'the prompt is ""'),
         ('{"prompt": []}', "the prompt is []"),
         ('{"prompt": [1, -1]}', "the prompt is [1, -1]"),
