@@ -23,21 +23,17 @@ from minipaged_kernels import backends
 from minipaged.answer_writer import AnswerWriter, Piece
 from minipaged.config import EngineConfig
 from minipaged.engine import Engine
-from minipaged.memory.block_pool import BlockPool
-from minipaged.memory.kv_manager import KVManager
-from minipaged.memory.prefix_tree import PrefixTree
-from minipaged.memory.swap import SwapManager
 from minipaged.model.kv_cache import KVCache
 from minipaged.model.loader import load_model, resolve_model
 from minipaged.model.packed_linear import pack_linears
 from minipaged.model.sampler import Sampler
 from minipaged.model.tokenizer import Tokenizer
+from minipaged.parts import Parts
 from minipaged.pool_size import choose_host_blocks, choose_pool_size, describe_pool, free_host_bytes
 from minipaged.progress import ProgressBar
 from minipaged.request import Completion, Request, RequestOutput
 from minipaged.runner import TorchRunner
 from minipaged.sampling_params import SamplingParams
-from minipaged.scheduler import Scheduler
 
 logger = logging.getLogger("minipaged")
 
@@ -49,6 +45,7 @@ class LLM:
 
     Args:
         model: "tiny-gpt", which is shipped, or a folder in the Hugging Face GPT-2 format.
+        parts: parts of your own in the place of ours.
         options: the fields of `EngineConfig`: num_blocks, block_size, dtype, device …
 
     With `MINIPAGED_DEBUG=1` in the environment the books are checked after every step and freed blocks hold NaN.
@@ -57,7 +54,8 @@ class LLM:
         ValueError: an unknown option, an impossible value, or a folder that cannot be loaded. One line.
     """
 
-    def __init__(self, model: str | Path = "tiny-gpt", **options: Any) -> None:
+    def __init__(self, model: str | Path = "tiny-gpt", *, parts: Parts | None = None, **options: Any) -> None:
+        parts = parts or Parts()
         self.config = EngineConfig.from_dict(options)
         device = _device(self.config.device)
         folder = resolve_model(model)
@@ -88,23 +86,26 @@ class LLM:
         logger.info(self.description)
 
         debug = os.environ.get("MINIPAGED_DEBUG") == "1"
-        memory = KVManager(
-            BlockPool(size.num_blocks),
-            PrefixTree(block_size),
-            SwapManager(host_blocks) if host_blocks else None,
+        memory = parts.memory(
+            parts.pool(size.num_blocks),
+            parts.tree(block_size),
+            parts.swap(host_blocks) if host_blocks else None,
+            table=parts.table,
             share_prefixes=self.config.share_prefixes,
             block_bytes=self.kv_cache.block_bytes,
             poison_freed=debug,
         )
-        scheduler = Scheduler(
+        scheduler = parts.scheduler(
             memory,
             max_batch_tokens=self.config.max_batch_tokens,
             max_sequences=self.config.max_sequences,
             max_chunk_tokens=self.config.max_chunk_tokens,
             max_positions=self.model_config.max_positions,
             watermark_slots=int(self.config.watermark * memory.total_slots),
+            order=parts.order,
         )
-        runner = TorchRunner(self.model, self.kv_cache, Sampler(), self.backend)
+        attention = parts.attention or self.backend
+        runner = TorchRunner(self.model, self.kv_cache, Sampler(), attention, inputs=parts.inputs)
         self.engine = Engine(scheduler, runner, self.model_config, seed=self.config.seed)
         if debug:
             self.engine.listeners.append(lambda record: memory.check())

@@ -80,6 +80,7 @@ class TorchRunner:
         kv_cache: its blocks; same dtype and device as the model.
         sampler: draws the tokens.
         attention: what has `paged_attention` and `write_kv`: a `minipaged_kernels.backends.Backend`, or the reference.
+        inputs: makes the step's tensors of its chunks, the block size and the device.
         on_logits: called in each step that draws, with the plan and the logits (rows, vocab) of its drawing chunks, one
             row each, in the plan's order. For tests and lessons, which must not change them.
     """
@@ -91,12 +92,14 @@ class TorchRunner:
         sampler: Sampler | None = None,
         attention: AttentionBackend = reference,
         on_logits: Callable[[StepPlan, torch.Tensor], None] | None = None,
+        inputs: Callable[[Sequence[Chunk], int, torch.device], StepInputs] = StepInputs.build,
     ) -> None:
         self.model = model
         self.kv_cache = kv_cache
         self.sampler = sampler or Sampler()
         self.attention = attention
         self.on_logits = on_logits
+        self._inputs = inputs
 
     def run(self, plan: StepPlan) -> StepResult:
         """Executes the memory operations in order, computes all chunks in one forward pass, draws.
@@ -119,7 +122,7 @@ class TorchRunner:
                 plan.num_executed_ops = self.kv_cache.num_applied
             if not plan.chunks:
                 return StepResult(draws=[])
-            inputs = StepInputs.build(plan.chunks, self.kv_cache.block_size, self.model.device)
+            inputs = self._inputs(plan.chunks, self.kv_cache.block_size, self.model.device)
             hidden = self.model(inputs.token_ids, inputs.positions, self._attend(inputs))  # (tokens, hidden)
             return self._draw(plan, inputs, hidden)
 

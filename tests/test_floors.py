@@ -20,6 +20,7 @@ FLOORS = {
     "minipaged.progress": 5,
     "minipaged.answer_writer": 5,
     "minipaged.engine": 4,
+    "minipaged.parts": 4,
     "minipaged.recorder": 4,
     "minipaged.interrupts": 1,
     "minipaged.scheduler": 3,

@@ -11,7 +11,7 @@ A refusal changes nothing: whatever is missing is counted before the first block
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from minipaged.memory.block_pool import BlockPool
@@ -58,6 +58,7 @@ class KVManager:
         share_prefixes: False keeps what each request computes to itself, and forgets it with the request.
         block_bytes: what a block weighs, for `stats` alone.
         poison_freed: log a `Poison` for every block that becomes free, so that a stale read shows as NaN.
+        table: makes a sequence's empty block table, of a block size.
 
     Raises:
         ValueError: from its methods, a sequence that is not in the state they ask for. Nothing has changed then.
@@ -72,10 +73,12 @@ class KVManager:
         share_prefixes: bool = True,
         block_bytes: int = 0,
         poison_freed: bool = False,
+        table: Callable[[int], BlockTable] = BlockTable,
     ) -> None:
         self.pool = pool
         self.tree = tree
         self.swap = swap
+        self._new_table = table
         self.block_size = tree.block_size
         self.share_prefixes = share_prefixes
         self.block_bytes = block_bytes
@@ -139,7 +142,7 @@ class KVManager:
         missing = -(-(num_cached + num_new) // self.block_size) - num_on_device
         if missing + -(-reserve // self.block_size) > self.tiers.available_beside(walk):
             return None
-        holding = Holding(sequence, self.tree.hold_root(key), BlockTable(self.block_size))
+        holding = Holding(sequence, self.tree.hold_root(key), self._new_table(self.block_size))
         self._holdings[sequence.id] = holding
         self._follow(holding, walk)
         end = num_cached + num_new
@@ -196,7 +199,7 @@ class KVManager:
         if of_parent.in_step:
             raise ValueError(f"KVManager.fork: sequence {parent.id} is in the open step; end the step first")
         root = self.tree.hold_root(of_parent.root.key)
-        holding = Holding(child, root, BlockTable(self.block_size), list(of_parent.nodes), of_parent.end)
+        holding = Holding(child, root, self._new_table(self.block_size), list(of_parent.nodes), of_parent.end)
         holding.table.blocks.extend(of_parent.table.blocks)
         for block in holding.table.blocks:
             self.pool.hold(block)

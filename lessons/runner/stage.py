@@ -1,0 +1,251 @@
+"""Stage: where a lesson plays. It says, asks, shows a table and a picture, and keeps score.
+
+`run(LESSON, play)` is a lesson's whole `__main__`: it reads the command line and calls `play(stage)`, which returns the
+figures. The stage knows nothing of what is played.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+from lessons.runner.lesson import Lesson
+from lessons.runner.mine import Mine
+from lessons.runner.workbook import Workbook
+
+WIDEST_TEXT_CELLS = 88  # prose wider than this is hard to read
+Play = Callable[["Stage"], Any]
+
+
+@dataclass(slots=True)
+class Prediction:
+    """A figure that is guessed before it is measured.
+
+    Args:
+        what: "slots lost to one short answer".
+        unit: "slots"; empty for a bare number.
+        ours: what the lesson's arithmetic says.
+        yours: the learner's guess; None when they made none.
+    """
+
+    what: str
+    unit: str
+    ours: float
+    yours: float | None = None
+
+
+@dataclass(slots=True)
+class Stage:
+    """One performance of a lesson.
+
+    Args:
+        lesson: which one.
+        console: where it plays.
+        small: the ten-second version, for CI.
+        device: "cpu" or "cuda".
+        mine: whose parts are used.
+        guesses: the learner's predictions that came with the command line, in order.
+        asks: whether the learner can be asked.
+        svg: a file for the picture, or None.
+        options: the whole command line, for a lesson with options of its own.
+    """
+
+    lesson: Lesson
+    console: Console
+    small: bool = False
+    device: str = "cpu"
+    mine: Mine = field(default_factory=Mine)
+    guesses: list[float] = field(default_factory=list)
+    asks: bool = False
+    svg: str | None = None
+    options: argparse.Namespace = field(default_factory=argparse.Namespace)
+    _predictions: list[Prediction] = field(default_factory=list)
+
+    def act(self, number: int, title: str) -> None:
+        """A heading: what is played now."""
+        self.console.print()
+        self.console.rule(f"[bold]Act {number}: {title}[/]", align="left")
+        self.console.print()
+
+    def say(self, text: str) -> None:
+        """A paragraph, no wider than can be read with pleasure; rich's markup is understood."""
+        self.console.print(text, width=min(self.console.width, WIDEST_TEXT_CELLS))
+        self.console.print()
+
+    def predict(self, what: str, ours: float, unit: str = "", *, hint: str = "") -> Prediction:
+        """Ask the learner for a figure before it is measured. Without somebody to ask, the play goes on.
+
+        Args:
+            what: what is predicted, as the score line will call it.
+            ours: the figure that the lesson's arithmetic predicts.
+            unit: of both.
+            hint: how one may reckon; shown with the question.
+        """
+        prediction = Prediction(what, unit, ours)
+        if self.guesses:
+            prediction.yours = self.guesses.pop(0)
+        elif self.asks:
+            prediction.yours = self._ask(prediction, hint)
+        self._predictions.append(prediction)
+        return prediction
+
+    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """A table; the first column is text, the others are figures. The last row is the real part's, and stands out."""
+        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for i, column in enumerate(columns):
+            table.add_column(column, justify="right" if i else "left", overflow="fold")
+        cells = [[str(cell) for cell in row] for row in rows]
+        for row in cells:
+            table.add_row(*row, style="bold" if row is cells[-1] else "")
+        self.console.print(table)
+        self.console.print()
+
+    def picture(self, picture: RenderableType, title: str = "") -> None:
+        """Show what memory, time or a tree looks like; the last one is what `--svg` keeps."""
+        self.console.print(picture)
+        self.console.print()
+        if self.svg:
+            from minipaged.viz.svg import as_svg
+
+            with open(self.svg, "w", encoding="utf-8") as file:
+                file.write(as_svg(picture, title or self.lesson.name.replace("_", " "), min(self.console.width, 100)))
+
+    def score(self, prediction: Prediction, measured: float) -> None:
+        """The score line: yours, ours, measured."""
+        ours, found = prediction.ours, measured
+        yours = "—" if prediction.yours is None else _number(prediction.yours)
+        unit = f" {prediction.unit}" if prediction.unit else ""
+        line = f"[bold]score[/]  {prediction.what}:  yours {yours}   ours {_number(ours)}   [bold]measured {_number(found)}[/]{unit}"
+        self.console.print(line, soft_wrap=True)
+        if prediction.yours is not None:
+            self.console.print(f"       {_verdict(prediction.yours, found)}")
+
+    def _ask(self, prediction: Prediction, hint: str) -> float | None:
+        unit = f" ({prediction.unit})" if prediction.unit else ""
+        if hint:
+            self.say(f"[dim]{hint}[/]")
+        while True:
+            try:
+                said = self.console.input(f"[bold]Your prediction:[/] {prediction.what}{unit}? ").strip()
+            except EOFError:
+                self.console.print()
+                return None
+            if not said:
+                return None
+            try:
+                return parse_number(said)
+            except ValueError as error:
+                self.console.print(f"{error}; or press Enter to skip")
+
+
+def parse_number(text: str) -> float:
+    """A number as people write it: "1,000", "12 %", "3e6", "4k".
+
+    Raises:
+        ValueError: it is none.
+    """
+    plain = text.replace(",", "").replace("_", "").replace(" ", "").rstrip("%×x").lower()
+    factor = {"k": 1e3, "m": 1e6, "g": 1e9}.get(plain[-1:], 1.0)
+    try:
+        return float(plain.rstrip("kmg")) * factor
+    except ValueError:
+        raise ValueError(f"{text!r} is no number") from None
+
+
+def run(
+    lesson: Lesson,
+    play: Play,
+    argv: Sequence[str] | None = None,
+    *,
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None,
+    workbook: Workbook | None = None,
+) -> int:
+    """A lesson's command line.
+
+    Args:
+        lesson: its title page.
+        play: plays it and returns the figures: a dataclass or a dict.
+        argv: the arguments; the process's when None.
+        add_arguments: for a lesson with options of its own; they are in `stage.options`.
+        workbook: whose parts `--mine` takes; the current one when None.
+
+    Returns:
+        The exit status: 0, or 2 after one line about bad input.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m lessons.{lesson.slug}", description=lesson.question)
+    parser.add_argument("--small", action="store_true", help="the same in a few seconds, on less work")
+    parser.add_argument("--predict", metavar="X", type=parse_number, nargs="+", default=[],
+                        help="your predictions, in the order in which you would be asked")  # fmt: skip
+    parser.add_argument("--no-ask", action="store_true", help="ask for no prediction")
+    parser.add_argument("--mine", action="store_true", help="with the parts that you have written in the place of ours")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where the model runs")
+    parser.add_argument("--json", action="store_true", help="print the figures and nothing else")
+    parser.add_argument("--svg", metavar="FILE", help="keep the picture in a file")
+    if add_arguments is not None:
+        add_arguments(parser)
+    options = parser.parse_args(argv)
+    console = Console(quiet=options.json, highlight=False)
+    asks = not (options.json or options.no_ask) and sys.stdin.isatty() and sys.stdout.isatty()
+    try:
+        mine = Mine()
+        if options.mine:
+            workbook = workbook or Workbook.current()
+            if workbook is None:
+                raise ValueError("--mine needs a workbook; `python -m lessons start ../workbook` makes one")
+            mine = Mine.of(workbook, upto=lesson.number)
+            for line in mine.describe():
+                console.print(line, soft_wrap=True)
+        stage = Stage(
+            lesson, console, options.small, options.device, mine, list(options.predict), asks, options.svg, options
+        )
+        console.print(f"[bold]Lesson {lesson.number}: {lesson.question}[/]", soft_wrap=True)
+        figures = play(stage)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130
+    except ValueError as error:
+        if os.environ.get("MINIPAGED_DEBUG") == "1":
+            raise
+        print(f"lesson {lesson.number}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps(asdict(figures) if is_dataclass(figures) else _plain(figures), indent=1))  # type: ignore[arg-type]
+    else:
+        console.print()
+        console.print(
+            f"Next: read {lesson.slug}/README.md, then `python -m lessons check {lesson.number}`", soft_wrap=True
+        )
+    return 0
+
+
+def _plain(figures: object) -> object:
+    return dict(figures) if isinstance(figures, Mapping) else figures
+
+
+def _number(value: float) -> str:
+    """Whole numbers whole, with thousands apart; others to three digits."""
+    if isinstance(value, int) or float(value).is_integer():
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _verdict(yours: float, measured: float) -> str:
+    """How near the learner's prediction came."""
+    if yours == measured:
+        return "[green]exactly.[/]"
+    if measured == 0 or yours == 0 or (yours > 0) != (measured > 0):
+        return f"[yellow]off by {_number(abs(yours - measured))}.[/]"
+    factor = max(yours / measured, measured / yours)
+    if factor < 1.1:
+        return f"[green]within {factor - 1:.0%}.[/]"
+    side = "above" if abs(yours) > abs(measured) else "below"
+    return f"[yellow]{factor:.3g} times {side} what was measured. The README says why.[/]"
