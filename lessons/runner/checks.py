@@ -1,4 +1,4 @@
-"""What a lesson's `check.py` says of an answer: that it is wrong, what came out, what should have, and why people think so.
+"""What a lesson's `check.py` says of an answer: that it is wrong, what came out, what should have, and what misled it.
 
 A check is a function `task_N(exercise)`; it returns when task N is done well and raises `Wrong` when it is not. It
 knows the module that it is given, and not whose it is: a learner's, ours, or one of the mistakes.

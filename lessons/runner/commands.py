@@ -80,11 +80,9 @@ def _list(args: argparse.Namespace, console: Console) -> int:
     for lesson in catalogue():
         passed = workbook.passed(lesson) if workbook else set()
         marks = "".join("[green]●[/]" if n in passed else "○" for n in range(1, len(lesson.tasks) + 1))
-        changed = " (changed since)" if workbook and workbook.is_changed(lesson) else ""
-        console.print(
-            f"{lesson.number:2}  {lesson.name:18} {marks}{' ' * (4 - len(lesson.tasks))} {lesson.question}[dim]{changed}[/]",
-            soft_wrap=True,
-        )
+        marks += " " * (4 - len(lesson.tasks))
+        changed = " [dim](changed since)[/]" if workbook and workbook.is_changed(lesson) else ""
+        console.print(f"{lesson.number:2}  {lesson.name:18} {marks} {lesson.question}{changed}", soft_wrap=True)
     console.print()
     if workbook is None:
         console.print("Each lesson: read its README, run it, then write a part of it yourself. ● passed, ○ to do")

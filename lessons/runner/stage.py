@@ -99,7 +99,7 @@ class Stage:
         return prediction
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table; the first column is text, the others are figures. The last row is the real part's, and stands out."""
+        """A table: a column of text, then columns of figures. The last row is the real part's, and stands out."""
         table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for i, column in enumerate(columns):
             table.add_column(column, justify="right" if i else "left", overflow="fold")
@@ -121,13 +121,12 @@ class Stage:
 
     def score(self, prediction: Prediction, measured: float) -> None:
         """The score line: yours, ours, measured."""
-        ours, found = prediction.ours, measured
         yours = "—" if prediction.yours is None else _number(prediction.yours)
         unit = f" {prediction.unit}" if prediction.unit else ""
-        line = f"[bold]score[/]  {prediction.what}:  yours {yours}   ours {_number(ours)}   [bold]measured {_number(found)}[/]{unit}"
-        self.console.print(line, soft_wrap=True)
+        figures = f"yours {yours}   ours {_number(prediction.ours)}   [bold]measured {_number(measured)}[/]{unit}"
+        self.console.print(f"[bold]score[/]  {prediction.what}:  {figures}", soft_wrap=True)
         if prediction.yours is not None:
-            self.console.print(f"       {_verdict(prediction.yours, found)}")
+            self.console.print(f"       {_verdict(prediction.yours, measured)}")
 
     def _ask(self, prediction: Prediction, hint: str) -> float | None:
         unit = f" ({prediction.unit})" if prediction.unit else ""
