@@ -87,8 +87,8 @@ def play(stage: Stage) -> Figures:
         parts = plug.plug(parts, mine)
     served = serve(parts, stage.device, 12 if stage.small else 32)
     stage.say(
-        f"tiny-gpt, with this attention ({whose}) in the engine, writes {served.equal_tokens} of {served.tokens} tokens "
-        f"as with the engine's own. Asked “{PROMPTS[0]}” it says: “{served.answer.strip()} …”"
+        f"tiny-gpt, with this attention ({whose}) in the engine: {served.equal_tokens} of {served.tokens} tokens are "
+        f"the same as with the engine's own. Asked “{PROMPTS[0]}” it says: “{served.answer.strip()} …”"
     )
     stage.score(bytes_prediction, online.moved_bytes / 1e6)
     stage.score(speed_prediction, gather.milliseconds / fast.milliseconds)
@@ -125,8 +125,8 @@ def _say_result(stage: Stage, seen: Walk) -> None:
 def _say_errors(stage: Stage, ways: Sequence[Way]) -> None:
     step = torch.finfo(torch.float32).eps
     stage.table(
-        f"Largest difference from the same in float64 (1 × is {step:.1e}, the step of float32 at 1)",
-        ("way", "difference"),
+        "Largest difference from the same in float64",
+        ("way", "in steps of float32"),
         [(way.name, f"{way.largest_error / step:.1f} ×") for way in ways],
     )
 
