@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
 
@@ -98,14 +98,29 @@ class Stage:
         self._predictions.append(prediction)
         return prediction
 
-    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table: a column of text, then columns of figures. The last row is the real part's, and stands out."""
+    def table(
+        self,
+        title: str,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        *,
+        highlight: object = None,
+    ) -> None:
+        """A table: a column of text, then columns of figures.
+
+        Args:
+            title: above it.
+            columns: headings, with units.
+            rows: as many cells each.
+            highlight: the first cell of the row that stands out, the real part's; None for the last row.
+        """
         table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for i, column in enumerate(columns):
             table.add_column(column, justify="right" if i else "left", overflow="fold")
-        cells = [[str(cell) for cell in row] for row in rows]
-        for row in cells:
-            table.add_row(*row, style="bold" if row is cells[-1] else "")
+        filled = [list(row) for row in rows]
+        real = filled[-1][0] if highlight is None else highlight
+        for row in filled:
+            table.add_row(*map(str, row), style="bold" if row[0] == real else "")
         self.console.print(table)
         self.console.print()
 
@@ -208,6 +223,15 @@ def run(
         )
         console.print(f"[bold]Lesson {lesson.number}: {lesson.question}[/]", soft_wrap=True)
         figures = play(stage)
+        if options.json:
+            print(json.dumps(asdict(figures) if is_dataclass(figures) else figures, indent=1))  # type: ignore[arg-type]
+        else:
+            readme, number = f"lessons/{lesson.slug}/README.md", lesson.number
+            console.print(f"\nNext: read {readme}, then python -m lessons check {number}", soft_wrap=True)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
@@ -216,18 +240,7 @@ def run(
             raise
         print(f"lesson {lesson.number}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
-    if options.json:
-        print(json.dumps(asdict(figures) if is_dataclass(figures) else _plain(figures), indent=1))  # type: ignore[arg-type]
-    else:
-        console.print()
-        console.print(
-            f"Next: read {lesson.slug}/README.md, then `python -m lessons check {lesson.number}`", soft_wrap=True
-        )
     return 0
-
-
-def _plain(figures: object) -> object:
-    return dict(figures) if isinstance(figures, Mapping) else figures
 
 
 def _number(value: float) -> str:
