@@ -53,15 +53,15 @@ def play(stage: Stage) -> Figures:
     stage.console.print()
     stage.say(
         f"A wanted one more slot, but B lies behind it: all of A moved, [bold]{regions.num_moved} slots were copied[/] "
-        f"to add one. Then {refused.name} asked for {refused.num_tokens}: [bold]refused with {refused.free_slots} slots "
-        f"free[/], since no hole has more than {regions.largest_hole}."
+        f"to add one. Then {refused.name} asked for {refused.num_tokens}: [bold]refused with {refused.free_slots} "
+        f"slots free[/], since no hole has more than {regions.largest_hole}."
     )
     average = stage.predict(
         "empty slots per sequence, on average",
         (ENGINE_BLOCK_SIZE - 1) / 2,
         "slots",
         hint=f"Now memory is cut into blocks of {ENGINE_BLOCK_SIZE} slots, and a sequence takes a block when its last "
-        "one is full. A sequence may be of any length. How many slots of its blocks are empty, on average? And at most?",
+        "one is full. It may be of any length. How many slots of its blocks are empty, on average? And at most?",
     )
     most = stage.predict("empty slots in a sequence, at most", ENGINE_BLOCK_SIZE - 1, "slots")
 
@@ -78,8 +78,8 @@ def play(stage: Stage) -> Figures:
     logical, offset = divmod(position, BLOCK_SIZE)
     stage.say(
         f"Nothing moved and nobody was refused. E lies in blocks {', '.join(map(str, example.blocks))}: its token at "
-        f"position {position} is in logical block {logical} ({position} // {BLOCK_SIZE}), at offset {offset} ({position} "
-        f"% {BLOCK_SIZE}); the table says physical block {example.blocks[logical]}, so its slot is "
+        f"position {position} is in logical block {logical} ({position} // {BLOCK_SIZE}), at offset {offset} "
+        f"({position} % {BLOCK_SIZE}); the table says physical block {example.blocks[logical]}, so its slot is "
         f"{example.blocks[logical]} * {BLOCK_SIZE} + {offset} = {paged.slot('E', position)}."
     )
     lengths = sequence_lengths(NUM_LENGTHS, LONGEST)
