@@ -39,7 +39,7 @@ LONGEST = 1024
 
 def play(stage: Stage) -> Figures:
     """Both acts."""
-    theme = Theme.of(stage.console)
+    theme = stage.theme
     parts = stage.mine.parts()
 
     stage.act(1, "one region per request")

@@ -21,6 +21,8 @@ from rich.table import Table
 from lessons.runner.lesson import Lesson
 from lessons.runner.mine import Mine
 from lessons.runner.workbook import Workbook
+from minipaged.viz.svg import as_svg
+from minipaged.viz.theme import Theme
 
 WIDEST_TEXT_CELLS = 88  # prose wider than this is hard to read
 Play = Callable[["Stage"], Any]
@@ -69,6 +71,11 @@ class Stage:
     svg: str | None = None
     options: argparse.Namespace = field(default_factory=argparse.Namespace)
     _predictions: list[Prediction] = field(default_factory=list)
+
+    @property
+    def theme(self) -> Theme:
+        """What a picture may use: all there is for a file, else what the terminal can show."""
+        return Theme() if self.svg else Theme.of(self.console)
 
     def act(self, number: int, title: str) -> None:
         """A heading: what is played now."""
@@ -129,8 +136,6 @@ class Stage:
         self.console.print(picture)
         self.console.print()
         if self.svg:
-            from minipaged.viz.svg import as_svg
-
             with open(self.svg, "w", encoding="utf-8") as file:
                 file.write(as_svg(picture, title or self.lesson.name.replace("_", " "), min(self.console.width, 100)))
 
