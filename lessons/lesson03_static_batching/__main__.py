@@ -36,17 +36,17 @@ def play(stage: Stage) -> Figures:
         [*zip(requests.titles, prompts, answers, strict=True), ("all", sum(prompts), sum(answers))],
     )
     stage.say(
-        f"[bold]{alone.steps} forward passes[/], one after the other, for {alone.num_generated} tokens. Each pass reads all "
-        f"weights of the model, {num_bytes / 1e6:.1f} MB, and all but {len(prompts)} of them do it [bold]for a single "
-        f"row[/]. The last in the line waited for all the others."
+        f"[bold]{alone.steps} forward passes[/], one after the other, for {alone.num_generated} tokens. Each pass "
+        f"reads all weights of the model, {num_bytes / 1e6:.1f} MB, and all but {len(prompts)} of them do it [bold]for a "
+        "single row[/]. The last in the line waited for all the others."
     )
     padded, idle = exercise.wasted_rows(prompts, answers)
     first = stage.predict(
         "padded rows",
         padded,
         "rows",
-        hint=f"Now all {len(prompts)} go through the model together. Their prompts are made as long as the longest, and all "
-        "stay until the longest answer has ended. The table above is enough to reckon what that costs.",
+        hint=f"Now all {len(prompts)} go through the model together. Their prompts are made as long as the longest, "
+        "and all stay until the longest answer has ended. The table above is enough to reckon what that costs.",
     )
     second = stage.predict("idle rows", idle, "rows")
 
@@ -77,7 +77,7 @@ def play(stage: Stage) -> Figures:
         _tell_costs(stage, costs)
     same = all(way.answers == alone.answers for way in served)
     stage.say(
-        f"Batch and single requests gave {'the same answers, token for token' if same else '[red]different answers[/]'}. "
+        f"All ways gave {'the same answers, token for token' if same else '[red]different answers[/]'}. "
         f"{together.useful:.0%} of the rows were of use; {together.padded} were padding, {together.idle} idle."
     )
     stage.score(first, together.padded)

@@ -16,20 +16,21 @@ from minipaged.sampling_params import SamplingParams
 
 MISCONCEPTIONS = {
     "padded_in_front": "Padding in front moves every token of a short prompt to a later position, and the model reads "
-    "position as meaning. Either the padding goes behind, or positions must be corrected and the front be hidden, too.",
-    "drawn_from_padding": "A short prompt's last token is not in the last column: padding is. What the model says after "
-    "padding is no answer to the prompt.",
+    "position as meaning. Either the padding goes behind, or positions must be corrected and the front be hidden, "
+    "too.",
+    "drawn_from_padding": "A short prompt's last token is not in the last column: padding is. What the model says "
+    "after padding is no answer to the prompt.",
     "padded_to_the_context": "It is enough to be as long as the longest prompt of this batch. Each further column is "
     "computed, and paid for, by every member.",
     "prompts_changed": "The lists belong to the caller, who still needs to know where each prompt ends. Make new ones.",
-    "blind_to_itself": "A token does see itself: its own K and V are in the cache before it attends. In the first column "
-    "there would otherwise be nothing to attend to at all.",
-    "future_seen": "Hiding padding is not enough. Within a prompt, too, a token must not see those behind it: they were "
-    "not there when the model learned to predict them.",
-    "longest_for_all": "Each member stands in a column of its own. What is behind a short member's column is nothing of "
-    "its text, however far the longest one has come.",
-    "idle_forgotten": "Padding is only the beginning. A member that has ended stays in the batch and computes a row in "
-    "every step until the slowest has ended.",
+    "blind_to_itself": "A token does see itself: its own K and V are in the cache before it attends. In the first "
+    "column there would otherwise be nothing to attend to at all.",
+    "future_seen": "Hiding padding is not enough. Within a prompt, too, a token must not see those behind it: they "
+    "were not there when the model learned to predict them.",
+    "longest_for_all": "Each member stands in a column of its own. What is behind a short member's column is nothing "
+    "of its text, however far the longest one has come.",
+    "idle_forgotten": "Padding is only the beginning. A member that has ended stays in the batch and computes a row "
+    "in every step until the slowest has ended.",
     "fed_back_twice": "The step that computes the prompts already draws the first token of each answer. So a longest "
     "answer of a tokens takes a steps in all, the first among them, and idle rows are counted against a, not a + 1.",
 }
@@ -71,7 +72,9 @@ def task_2(exercise: ModuleType) -> None:
     expect("one prompt of 3 tokens, 3 columns (a row per token, True where it must not look)", found, expected, because)
     because = MISCONCEPTIONS["longest_for_all"]
     expected = [[[False, False, False, True]], [[False, True, True, True]]]
-    expect("two members, new tokens in columns 2 and 0, of 4 columns", _mask(exercise, [[2], [0]], 4), expected, because)
+    expect(
+        "two members, new tokens in columns 2 and 0, of 4 columns", _mask(exercise, [[2], [0]], 4), expected, because
+    )
     _compare_with_one_at_a_time(exercise)
 
 
@@ -114,5 +117,3 @@ def _pair(what: str, found: Any) -> tuple[Any, Any]:
     if not isinstance(found, tuple) or len(found) != 2:
         expect(what, found, "a pair: the token ids, and the columns of the last tokens")
     return found  # type: ignore[no-any-return]
-
-

@@ -13,9 +13,7 @@ from minipaged.model.static_batch import StaticResult, generate_static
 from minipaged.sampling_params import SamplingParams
 
 
-def serve_one_at_a_time(
-    model: GPT, prompts: Sequence[Sequence[int]], params: Sequence[SamplingParams]
-) -> StaticResult:
+def serve_one_at_a_time(model: GPT, prompts: Sequence[Sequence[int]], params: Sequence[SamplingParams]) -> StaticResult:
     """Answers the prompts in their order, each alone.
 
     Args:

@@ -19,7 +19,6 @@ from minipaged.model.sampler import Sampler
 from minipaged.plan import Draw, Sampling
 from minipaged.sampling_params import SamplingParams
 
-
 Pad = Callable[[Sequence[Sequence[int]]], tuple[list[list[int]], list[int]]]
 Hide = Callable[[torch.Tensor, int], torch.Tensor]
 
