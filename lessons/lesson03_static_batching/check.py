@@ -116,4 +116,4 @@ def _compare_with_one_at_a_time(exercise: ModuleType) -> None:
 def _pair(what: str, found: Any) -> tuple[Any, Any]:
     if not isinstance(found, tuple) or len(found) != 2:
         expect(what, found, "a pair: the token ids, and the columns of the last tokens")
-    return found  # type: ignore[no-any-return]
+    return found
