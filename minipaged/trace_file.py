@@ -36,7 +36,7 @@ COUNTS = (
     "tokens_copied", "tokens_recomputed", "copies", "swaps_out", "swaps_in", "evictions", "drops", "bytes_moved",
 )  # fmt: skip
 KEPT_MOMENTS = 256  # of those looked at last
-KEPT_ON_THE_WAY = 32  # of the steps before one that was sought: they are likely to be asked for next, going back
+KEPT_ON_THE_WAY = 128  # of the steps before one that was sought: a timeline asks for them next, and so does going back
 
 MAY_BE_NONE = ("num_host_blocks", "block_bytes")  # of a header's numbers; the others are at least 1
 
