@@ -37,8 +37,8 @@ def play(stage: Stage) -> Figures:
     )
     stage.say(
         f"[bold]{alone.steps} forward passes[/], one after the other, for {alone.num_generated} tokens. Each pass "
-        f"reads all weights of the model, {num_bytes / 1e6:.1f} MB, and all but {len(prompts)} do it [bold]for a single "
-        "row[/]. The last in the line waited for all the others."
+        f"reads all weights of the model, {num_bytes / 1e6:.1f} MB, and all but {len(prompts)} do it [bold]for a "
+        "single row[/]. The last in the line waited for all the others."
     )
     padded, idle = exercise.wasted_rows(prompts, answers)
     first = stage.predict(
