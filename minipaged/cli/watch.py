@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minipaged.cli.options import add_engine_options, add_model_option, engine_options, settle_threads
-from minipaged.cli.recording import add_record_option
+from minipaged.cli.recording import add_record_option, replay_hint, say_why_no_picture
 from minipaged.cli.workload import BUILT_IN, Arrival, read_workload
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the workload; 1 when a forward pass failed."""
+    """Runs the workload; 1 when a forward pass failed, 130 when Ctrl-C ended it: then what ran is summed up all the same."""
+    speed = parse_speed(args.speed)
     arrivals = read_workload(args.workload)
 
     from contextlib import ExitStack
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     from minipaged.viz.answers import Answers
     from minipaged.viz.history import History
     from minipaged.viz.player import Player
-    from minipaged.viz.stage import is_interactive, perform
+    from minipaged.viz.stage import perform, why_no_picture
     from minipaged.viz.summary import summary
 
     console = Console(highlight=False)
@@ -84,20 +85,26 @@ def run(args: argparse.Namespace) -> int:
                 llm.step()  # computes nothing; it has a record of who ended after the last step
             return is_behind
 
-        if is_interactive(console):
-            history = History(trace)
-            answers = Answers(history, llm.tokenizer.decode) if llm.tokenizer else None
-            step()  # there is one to be shown
-            player = Player(history, live=True, speed=args.speed, has_texts=answers is not None)
-            perform(player, console, step=step, answers=answers)
-        else:
-            print(llm.description)
-            while step():
-                pass
+        status = 0
+        try:
+            if why := why_no_picture(console):
+                say_why_no_picture(why)
+                print(llm.description)
+                while step():
+                    pass
+            else:
+                history = History(trace)
+                answers = Answers(history, llm.tokenizer.decode) if llm.tokenizer else None
+                step()  # there is one to be shown
+                player = Player(history, live=True, speed=speed, has_texts=answers is not None)
+                perform(player, console, step=step, answers=answers)
+        except KeyboardInterrupt:
+            status = 130
+            print("\nInterrupted. Until then:")
         print("\n".join(summary(trace)))
     if args.record:
-        print(f"See it again: minipaged replay {args.record}")
-    return int(feed.failed or bool(recorder.failures))
+        print(replay_hint(args.record))
+    return status or int(feed.failed or bool(recorder.failures))
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
@@ -179,8 +186,7 @@ def add_speed_option(parser: argparse.ArgumentParser) -> None:
     """--speed."""
     parser.add_argument(
         "--speed",
-        type=parse_speed,
-        default=DEFAULT_SPEED,
+        default=f"{DEFAULT_SPEED:g}",
         metavar="N",
         help=f"steps per second (default {DEFAULT_SPEED:g})",
     )
@@ -190,12 +196,12 @@ def parse_speed(text: str) -> float:
     """Steps per second: above 0.
 
     Raises:
-        argparse.ArgumentTypeError: anything else.
+        ValueError: anything else.
     """
     try:
         speed = float(text)
     except ValueError:
         speed = 0.0
     if not speed > 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no speed; write steps per second, such as 8")
+        raise ValueError(f"--speed is {text!r}; it must be steps per second, above 0, such as 8")
     return speed

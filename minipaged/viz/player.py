@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from minipaged.plan import CopyBlock, SwapIn, SwapOut
-from minipaged.trace import Trace
+from minipaged.trace import Moment, Trace
 from minipaged.viz.dashboard import PANELS, View
 from minipaged.viz.theme import name, sequence_named
 
@@ -68,7 +68,7 @@ class Player:
     _due: float = field(default=0.0, compare=False)  # steps, as time has brought them
     _asked: int = field(default=0, compare=False)  # steps that a key has asked a paused engine for
     _told_seconds: float = field(default=0.0, compare=False)  # since the last key
-    _num_searched: int = field(default=0, compare=False)  # steps in which `_has_come` has looked
+    _num_searched: int = field(default=0, compare=False)  # steps in which `_has_come` has looked, from the first on
     _newest_sequence: int = field(default=-1, compare=False)
 
     # Time ------------------------------------------------------------------------------------------------------------
@@ -211,14 +211,21 @@ class Player:
             self.view = replace(view, sequence=None if view.sequence == sequence else sequence, block=None)
 
     def _has_come(self, sequence: int) -> bool:
-        """Whether there has been such a sequence; ids are given in the order of arrival."""
-        for index in range(self._num_searched, len(self.trace)):
-            moment = self.trace.moment(index)
-            ids = [state.sequence for state in (*moment.running, *moment.waiting)]
-            ids += [event.sequence for event in moment.record.events]
-            self._newest_sequence = max(self._newest_sequence, *ids, 0)
-        self._num_searched = len(self.trace)
+        """Whether there has been such a sequence; ids are given in the order of arrival.
+
+        A trace may be long: the step that is shown comes first, and the others only until one says yes.
+        """
+        if len(self.trace):
+            self._note_newest(self.trace.moment(self.index))
+        while sequence > self._newest_sequence and self._num_searched < len(self.trace):
+            self._note_newest(self.trace.moment(self._num_searched))
+            self._num_searched += 1
         return sequence <= self._newest_sequence
+
+    def _note_newest(self, moment: Moment) -> None:
+        present = (state.sequence for state in (*moment.running, *moment.waiting))
+        others = (event.sequence for event in moment.record.events)
+        self._newest_sequence = max(self._newest_sequence, *present, *others, -1)
 
     def _select(self, by: int) -> None:
         """The next of those that are here."""
@@ -262,7 +269,10 @@ class Player:
         self.help = not self.help
 
     def _toggle_texts(self) -> None:
-        self.texts = not self.texts
+        if self.has_texts:
+            self.texts = not self.texts
+        else:
+            self.message = "there are no texts in a trace"
 
     def _quit(self) -> None:
         self.quit = True

@@ -195,6 +195,11 @@ def sequence_named(text: str) -> int | None:
     return LETTERS.index(found[1]) + len(LETTERS) * (int(found[2] or 1) - 1)
 
 
+def many(number: int, what: str) -> str:
+    """ "1 block", "2 blocks"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def with_names(cause: str) -> str:
     """A record's cause, with names in the place of ids: "sequence 0 needs room" becomes "A needs room"."""
     return re.sub(r"\bsequence (\d+)\b", lambda found: name(int(found[1])), cause)

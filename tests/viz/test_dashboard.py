@@ -75,7 +75,23 @@ def test_a_trace_that_begins_late_counts_all_steps() -> None:
         house.step()
     run = Witnessed(house)
     house.run()
-    assert len(run) == 5 and dashboard(run, 0, View(), 80, 24, Theme()).lines[0].plain.startswith("step 3 of 8 ")
+    assert len(run) == 5 and dashboard(run, 0, View(), 80, 24, Theme()).lines[0].plain.startswith("step 3 of 3 to 7 ")
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_the_panel_that_is_shown_is_always_named(panel: str) -> None:
+    for width in range(60, 121, 4):
+        for index in (0, len(EXAMPLE) - 1):
+            head = dashboard(EXAMPLE, index, View(panel), width, 20, Theme()).lines[0].plain.rstrip()
+            assert head.startswith(f"step {index} of 0 to {len(EXAMPLE) - 1}  ") and f"[{panel}]" in head
+            assert all(word.strip("[]") in PANELS for word in head.split("  ", 1)[1].split()), "none is cut"
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 20), (80, 24), (110, 30), (120, 30), (120, 40), (200, 60)])
+def test_the_legend_stays_however_much_happens(width: int, height: int) -> None:
+    for index in range(len(EXAMPLE)):
+        text = dashboard(EXAMPLE, index, View(), width, height, Theme()).plain
+        assert " owner" in text or "↑ swapped out" in text, text
 
 
 # Colours -----------------------------------------------------------------------------------------------------------
