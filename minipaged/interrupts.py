@@ -1,4 +1,4 @@
-"""Uninterrupted: Ctrl-C and signals that end a program wait while the books are written, and strike where it is allowed.
+"""Uninterrupted: Ctrl-C, SIGTERM and SIGHUP wait while the books are written, and strike where it is allowed.
 
 Knows signals and nothing of an engine. It holds back what would raise in the midst of things: SIGINT where Python makes
 a KeyboardInterrupt of it, SIGTERM and SIGHUP where the program has a function for them. Where something else handles

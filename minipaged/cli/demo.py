@@ -129,7 +129,9 @@ def _tasks(llm: LLM, max_tokens: int, num_requests: int | None, seed: int, conso
             "give more --num-blocks or fewer --max-tokens"
         )
     if too_long:
-        console.print(f"[yellow]Left out: {many(len(too_long), 'prompt')} that may need more than {limit} token slots.[/]")
+        console.print(
+            f"[yellow]Left out: {many(len(too_long), 'prompt')} that may need more than {limit} token slots.[/]"
+        )
     random.Random(seed).shuffle(tasks)
     return tasks
 
@@ -214,8 +216,8 @@ def _print_opening(console: Console, llm: LLM, tasks: list[Task]) -> None:
     print_prose(console, f"[dim]{llm.description}[/]")
     print_prose(
         console,
-        f"{many(len(tasks), 'prompt')} of {min(lengths)} to {max(lengths)} tokens arrive over time. Together they may come to "
-        f"need {many(needed, 'block')}; the pool has {llm.kv_cache.num_blocks}.",
+        f"{many(len(tasks), 'prompt')} of {min(lengths)} to {max(lengths)} tokens arrive over time. Together they may "
+        f"come to need {many(needed, 'block')}; the pool has {llm.kv_cache.num_blocks}.",
     )
     console.print()
 
@@ -235,9 +237,10 @@ def _print_served(console: Console, meter: StepMeter, served: list[_Served]) -> 
             f"{times} a request gave its blocks to an older one and was resumed later; for that, "
             f"{many(meter.num_recomputed, 'token')} had to be computed again."
         )
+    all_were = "The one was" if len(served) == 1 else f"All {len(served)} were"
     print_prose(
         console,
-        f"{'The one was' if len(served) == 1 else f'All {len(served)} were'} answered in {many(meter.steps, 'step')}, {meter.mean_batch:.1f} of them at a time on average, "
+        f"{all_were} answered in {many(meter.steps, 'step')}, {meter.mean_batch:.1f} of them at a time on average, "
         f"while up to {meter.peak_waiting} waited for blocks. {given_up} Some of the answers:",
     )
     shown = [one for title in SHOWN_TITLES for one in served if one.task.title == title] or served[:2]

@@ -230,7 +230,8 @@ def _summary(streams: list[Stream], seconds: float) -> str:
     sequences = [sequence for stream in streams for sequence in stream.request.sequences]
     num_tokens = sum(len(sequence.draws) for sequence in sequences)
     num_cut = sum(sequence.finish_reason == "length" for sequence in sequences)
-    line = f"{num_tokens} token{'' if num_tokens == 1 else 's'} in {seconds:.1f} s, {num_tokens / max(seconds, 1e-9):.0f} tokens/s"
+    tokens = "1 token" if num_tokens == 1 else f"{num_tokens} tokens"
+    line = f"{tokens} in {seconds:.1f} s, {num_tokens / max(seconds, 1e-9):.0f} tokens/s"
     if num_cut:
         what = "the answer was" if len(sequences) == 1 else f"{num_cut} of {len(sequences)} answers were"
         line += f"; {what} cut off by --max-tokens"

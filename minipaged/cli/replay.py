@@ -33,8 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "they do."
     )
     parser.add_argument("trace", metavar="TRACE", type=Path, help="the file that --record has written")
-    parser.add_argument("--step", type=int, metavar="N", help="begin there, counting from 0; what to print (default: the last)")
-    parser.add_argument("--panel", default="overview", metavar="NAME", help="what to show: overview, blocks, tables, timeline, tree or life")
+    parser.add_argument(
+        "--step", type=int, metavar="N", help="begin there, counting from 0; what to print (default: the last)"
+    )
+    parser.add_argument(
+        "--panel",
+        default="overview",
+        metavar="NAME",
+        help="what to show: overview, blocks, tables, timeline, tree or life",
+    )
     parser.add_argument("--follow", metavar="NAME", help="a sequence by its name, such as A, or a block by its number")
     add_speed_option(parser)
     outputs = parser.add_argument_group("instead of playing it")

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from minipaged.cli.options import add_engine_options, add_model_option, engine_options, settle_threads
 from minipaged.cli.recording import add_record_option, replay_hint, say_why_no_picture
 from minipaged.cli.workload import BUILT_IN, Arrival, read_workload
+from minipaged.request import Request
 
 if TYPE_CHECKING:
     from minipaged.llm import LLM, Stream
-    from minipaged.request import Request
 
 # A pool in which the built-in workload meets everything there is to see. On a larger one, nothing need ever move.
 SMALL = {"num_blocks": 32, "host_blocks": 12, "block_size": 8, "max_batch_tokens": 48, "max_sequences": 8}
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the workload; 1 when a forward pass failed, 130 when Ctrl-C ended it: then what ran is summed up all the same."""
+    """Runs the workload; 1 when a forward pass failed, 130 when Ctrl-C ended it. What ran is summed up in any case."""
     speed = parse_speed(args.speed)
     arrivals = read_workload(args.workload)
 
@@ -133,8 +133,8 @@ class Feed:
         self._arrivals = deque(arrivals)
         self._streams: list[Stream] = []  # a stream that is let go cancels its request
         self._titles: dict[int, str] = {}
-        for arrival in arrivals:
-            self._require_fit(arrival)
+        for number, arrival in enumerate(arrivals):
+            self._require_fit(arrival, number)
 
     @property
     def failed(self) -> bool:
@@ -160,8 +160,8 @@ class Feed:
         self._llm.step()
         return True
 
-    def _require_fit(self, arrival: Arrival) -> None:
-        """Now, and not in the middle of the show."""
+    def _require_fit(self, arrival: Arrival, number: int) -> None:
+        """Now, and not in the middle of the show; `number` will be the request's."""
         llm, prompt = self._llm, arrival.prompt
         if llm.tokenizer is None and (isinstance(prompt, str) or arrival.params.stop):
             raise ValueError(
@@ -173,13 +173,10 @@ class Feed:
         last = llm.model_config.vocab_size - 1
         if max(prompt) > last:
             raise ValueError(f"workload, {arrival.origin}: token id {max(prompt)} is above the model's last, {last}")
-        need = len(prompt) + arrival.params.max_tokens - 1
-        limit = min(llm.engine.scheduler.memory.max_sequence_slots, llm.model_config.max_positions)
-        if need > limit:
-            raise ValueError(
-                f"workload, {arrival.origin}: it needs {need} token slots (prompt {len(prompt)} + max_tokens "
-                f"{arrival.params.max_tokens} - 1); pool and model give one sequence {limit}"
-            )
+        try:
+            llm.engine.scheduler.require_fit(Request(number, prompt, arrival.params, 0, frozenset()))
+        except ValueError as error:
+            raise ValueError(f"workload, {arrival.origin}: {error}") from None
 
 
 def add_speed_option(parser: argparse.ArgumentParser) -> None:

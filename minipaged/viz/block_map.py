@@ -114,13 +114,15 @@ def block_map(
     return BlockMap(moment, changes, theme, follow=follow, selected=selected).draw(width, height)
 
 
-def map_lines(num_blocks: int, num_host_blocks: int, theme: Theme, width: int, most: int) -> int:
-    """Lines that a map wants, of at most so many: for a cell a block, far apart, with a whole legend; or else for as much
-    of that as there is room for.
+def map_lines(
+    num_blocks: int, num_host_blocks: int, theme: Theme, width: int, most: int, *, is_brief: bool = False
+) -> int:
+    """Lines that a map wants, of at most so many: for a cell a block, far apart, with all of the legend (or one line of
+    it); else for as much of that as there is room for.
     """
-    legend = len(_legend(theme, width, num_host_blocks > 0))
+    legend = 1 if is_brief else len(_legend(theme, width, num_host_blocks > 0))
+    room = num_blocks + num_host_blocks
     for cell_width, signs in ((4, legend), (3, legend), (3, 1)):
-        room = num_blocks + num_host_blocks
         shape = _layout(width, room, num_blocks, num_host_blocks, cell_widths=(cell_width,))
         lines = _num_rows(shape, num_blocks, num_host_blocks) + _num_headings(num_host_blocks) + signs
         if lines <= most:

@@ -26,6 +26,7 @@ from minipaged.viz.tree_view import prefix_tree
 
 PANELS = ("overview", "blocks", "tables", "timeline", "tree", "life")
 TWO_COLUMNS = 110  # from this width on, the overview has two
+ROOM_FOR_ALL = 40  # from this height on, that of one column has room for all its sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class _Board:
         if width < TWO_COLUMNS:
             return stacked(
                 [
-                    self._map_section(width, height),
+                    self._map_section(width, height, is_brief=height < ROOM_FOR_ALL),
                     Section(partial(self._composition, width), 3),
                     Section(partial(self._tables, width), 4),
                     Section(partial(self._words, width), 4),
@@ -176,13 +177,14 @@ class _Board:
             return Picture([Text(words, theme.role("quiet"))])
         return stacked(sections, height)
 
-    def _map_section(self, width: int, height: int) -> Section:
+    def _map_section(self, width: int, height: int, is_brief: bool = False) -> Section:
         """It gets room for a cell per block and the legend, as long as that is not more than half of everything. Only a
         pool that is larger takes more.
         """
         header = self.moment.header
-        lines = map_lines(header.num_blocks, header.num_host_blocks, self.theme, width, height // 2)
-        most = height if lines == height // 2 else lines
+        pools, half = (header.num_blocks, header.num_host_blocks), height // 2
+        lines = map_lines(*pools, self.theme, width, half, is_brief=is_brief)
+        most = height if lines == half else lines
         return Section(lambda given: self._map(width, min(given, most)), lines)
 
     # Parts ------------------------------------------------------------------------------------------------------------

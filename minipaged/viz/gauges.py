@@ -33,7 +33,11 @@ def gauges(history: History, index: int, theme: Theme, width: int, height: int) 
     num_out, num_in = counts["swaps_out"], counts["swaps_in"]
     moved = f"{_size(num_out, moment)} out, {_size(num_in, moment)} in", f"{many(num_out, 'block')} out, {num_in} in"
     hit_rate, num_steps = _hit_rate(history, index)
-    hits = "no prompt yet" if hit_rate is None else f"{100 * hit_rate:.0f} % of prompt tokens, last {many(num_steps, 'step')}"
+    hits = (
+        "no prompt yet"
+        if hit_rate is None
+        else f"{100 * hit_rate:.0f} % of prompt tokens, last {many(num_steps, 'step')}"
+    )
     rows = [
         ("", slots),
         ("sharing", (_sharing(moment),)),

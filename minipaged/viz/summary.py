@@ -32,7 +32,8 @@ def summary(trace: Trace) -> list[str]:
         f"{many(len(trace), 'step')}: {many(len(requests), 'request')}, {many(len(sequences), 'sequence')}, "
         f"{many(drawn, 'token')} drawn in {seconds:.2f} s of engine time ({drawn / max(seconds, 1e-9):.0f} tokens/s).",
         f"{many(computed, 'token')} computed, {recomputed} of them again; {found} found in the cache.",
-        f"{many(preemptions, 'preemption')}; up to {peak_waiting} waited; {peak_held} of {many(slots, 'slot')} held at most.",
+        f"{many(preemptions, 'preemption')}; up to {peak_waiting} waited; "
+        f"{peak_held} of {many(slots, 'slot')} held at most.",
         f"Blocks: {counts['copies']} copied, {counts['evictions']} evicted, {counts['swaps_out']} swapped out, "
         f"{counts['swaps_in']} swapped in, {counts['drops']} lost for good.",
     ]

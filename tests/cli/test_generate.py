@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from minipaged.answer_writer import Piece
 from minipaged.cli import main
 from minipaged.cli.generate import _Answer, _printable
 from tests.cli.conftest import needs_shipped_model
+from tests.test_readme import command_lines
 from tests.tiny_folder import make_tiny_folder
 
 QUICK = ["--max-tokens", "12", "--num-blocks", "64"]
@@ -148,6 +150,17 @@ def test_the_shipped_model_explains_black_holes(capsys: pytest.CaptureFixture[st
     assert main(["generate", "请解释什么是黑洞", "What is tea?"]) == 0
     shown = capsys.readouterr().out
     assert "黑洞是" in shown and "Tea is a drink" in shown
+
+
+@needs_shipped_model
+def test_the_three_answers_of_the_readme_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    (arguments,) = [arguments for page, arguments in command_lines() if page == "README.md" and "-n" in arguments]
+    assert main([*arguments, "--json"]) == 0
+    answers = json.loads(capsys.readouterr().out)["answers"]
+    poems = [set(re.findall(r"[^\n，。]+", answer["text"])) for answer in answers]
+    assert len(poems) == 3 and all(answer["finish_reason"] == "stop" for answer in answers)
+    for i, poem in enumerate(poems):
+        assert all(len(poem & other) <= len(poem) / 2 for other in poems[:i] + poems[i + 1 :]), "at most half alike"
 
 
 @pytest.mark.parametrize(

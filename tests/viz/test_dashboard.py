@@ -14,7 +14,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from minipaged.viz.dashboard import PANELS, View, dashboard
+from minipaged.viz.dashboard import PANELS, TWO_COLUMNS, View, dashboard
 from minipaged.viz.example import example_trace
 from minipaged.viz.history import History
 from minipaged.viz.show import eventful_step
@@ -91,7 +91,12 @@ def test_the_panel_that_is_shown_is_always_named(panel: str) -> None:
 def test_the_legend_stays_however_much_happens(width: int, height: int) -> None:
     for index in range(len(EXAMPLE)):
         text = dashboard(EXAMPLE, index, View(), width, height, Theme()).plain
-        assert " owner" in text or "↑ swapped out" in text, text
+        lines = [line.partition(" │ ")[0] for line in text.splitlines()]
+        rows = [line for line in lines if re.match(r" *\d+ \S[█▁▂▃▄▅▆▇ ]", line)]
+        legend = lines[lines.index(rows[-1]) + 1]
+        assert re.match(r"(A owner|[-+&»x↑↓] (released|new|one more|copied|evicted|swapped))", legend), text
+        if width >= TWO_COLUMNS:
+            assert "A owner" in legend, "all of it"
 
 
 # Colours -----------------------------------------------------------------------------------------------------------
