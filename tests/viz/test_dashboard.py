@@ -156,7 +156,10 @@ def test_what_is_read_does_not_depend_on_color() -> None:
         ("standard", False, "latin-1", Theme(False, "16")),
     ],
 )
-def test_the_theme_is_what_the_console_can_show(system: Any, no_color: bool, encoding: str, expected: Theme) -> None:
+def test_the_theme_is_what_the_console_can_show(
+    system: Any, no_color: bool, encoding: str, expected: Theme, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(
         file=file,

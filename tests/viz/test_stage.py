@@ -276,6 +276,15 @@ def test_an_ascii_terminal_gets_ascii(trace_path: Path) -> None:
         assert terminal.output.isascii() and "\\u" not in terminal.output
 
 
+@pytest.mark.parametrize("locale", [{"LANG": "C"}, {"LC_ALL": "C"}, {"LANG": "POSIX"}])
+def test_where_the_locale_is_c_ascii_is_sent(trace_path: Path, locale: dict[str, str]) -> None:
+    with replay(trace_path, "--step", "20", **locale) as terminal:
+        terminal.wait_for("step 20 ", "n p step")
+        terminal.press("q")
+        assert terminal.wait() == 0
+        assert terminal.output.isascii()
+
+
 @pytest.mark.parametrize("how", ["dumb", "no keys"])
 def test_where_nothing_can_be_drawn_the_run_is_summed_up(trace_path: Path, how: str) -> None:
     if how == "dumb":
