@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from minipaged.plan import CopyBlock, SwapIn, SwapOut
-from minipaged.trace import Trace
+from minipaged.trace import Moment, Trace
 from minipaged.viz.dashboard import PANELS, View
 from minipaged.viz.theme import name, sequence_named
 
@@ -70,7 +70,7 @@ class Player:
     _due: float = field(default=0.0, compare=False)  # steps, as time has brought them
     _asked: int = field(default=0, compare=False)  # steps that a key has asked a paused engine for
     _told_seconds: float = field(default=0.0, compare=False)  # since the last key
-    _num_searched: int = field(default=0, compare=False)  # steps in which `_has_come` has looked
+    _num_searched: int = field(default=0, compare=False)  # steps in which `_has_come` has looked, from the first on
     _newest_sequence: int = field(default=-1, compare=False)
 
     # Time ------------------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ class Player:
         moment = self.trace.moment(index)
         ids = [state.sequence for state in (*moment.running, *moment.waiting)]
         ids += [event.sequence for event in moment.record.events]
-        self._newest_sequence = max(self._newest_sequence, *ids, 0)
+        self._newest_sequence = max(self._newest_sequence, *ids, -1)
 
     def _select(self, by: int) -> None:
         """The next of those that are here."""
@@ -275,7 +275,10 @@ class Player:
         self.help = not self.help
 
     def _toggle_texts(self) -> None:
-        self.texts = not self.texts
+        if self.has_texts:
+            self.texts = not self.texts
+        else:
+            self.message = "there are no texts in a trace"
 
     def _quit(self) -> None:
         self.quit = True

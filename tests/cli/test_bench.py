@@ -77,3 +77,11 @@ def test_memory_and_scheduler(capsys: pytest.CaptureFixture[str]) -> None:
     assert min(books[f"{name}_per_second"] for name in ("allocated", "evicted", "swapped")) > 0
     found = figures(capsys, "scheduler", "--running", "4", "8")
     assert len(found) == 2  # type: ignore[arg-type]
+
+
+def test_without_a_name_the_benchmarks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench"]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    listed = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines if line.startswith("  ")}
+    assert {"kernels", "memory", "scheduler", "throughput"} <= listed.keys()
+    assert all(len(summary) > 20 and summary.endswith(".") for summary in listed.values())

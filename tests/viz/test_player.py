@@ -247,6 +247,31 @@ def test_a_letter_follows_its_sequence_and_lets_it_go() -> None:
     assert pressed(player, "C").view.sequence is None and player.message == "there is no sequence C yet"
 
 
+def test_a_long_trace_is_not_read_through_for_a_letter() -> None:
+    asked: list[int] = []
+
+    class Long(Moments):
+        def moment(self, index: int) -> Moment:
+            asked.append(index)
+            return super().moment(index)
+
+    trace = Long(moment(step, sequences=(min(step // 10, 20),)) for step in range(1000))
+    player = Player(trace, index=900)
+    assert pressed(player, "U").view.sequence == 20 and asked == [900], "it is here"
+    asked.clear()
+    player = Player(trace)
+    assert pressed(player, "C").view.sequence == 2 and len(asked) < 25, "no further than to where it came"
+    assert pressed(player, "V").view.sequence == 2 and player.message == "there is no sequence V yet"
+    asked.clear()
+    assert pressed(player, "X").message == "there is no sequence X yet" and len(asked) == 1, "once is enough"
+
+
+def test_a_trace_without_texts_says_so() -> None:
+    player = pressed(Player(moments()), "t")
+    assert player.message == "there are no texts in a trace" and player.texts
+    assert not pressed(Player(moments(), has_texts=True), "t").texts
+
+
 def test_what_is_typed_follows_a_sequence_or_a_block() -> None:
     trace = Moments([moment(0, sequences=(0, 6, 60))])
     player = Player(trace)
