@@ -154,9 +154,10 @@ def refusal(folder: Path, data: bytes) -> str:
     return message.removeprefix(prefix)
 
 
-def test_another_version(lines: list[bytes], tmp_path: Path) -> None:
-    newer = lines[0].replace(b'"minipaged_trace":1', b'"minipaged_trace":2')
-    assert refusal(tmp_path, newer + b"whatever\n") == ": its version is 2; this program reads version 1"
+@pytest.mark.parametrize("version", [1, 3, "2"])
+def test_another_version(lines: list[bytes], tmp_path: Path, version: object) -> None:
+    other = lines[0].replace(b'"minipaged_trace":2', b'"minipaged_trace":' + json.dumps(version).encode())
+    assert refusal(tmp_path, other + b"whatever\n") == f": its version is {version!r}; this program reads version 2"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,9 @@ GARBAGE = {
     "a key that is unknown": step(colour=1),
     "a step that is no number": step(step="3"),
     "a time without its length": step(time=[0]),
-    "a chunk of nobody's": step(chunks=[999]),
+    "more who decode than ran": step(chunks=[999]),
+    "less than one who decodes": step(chunks=[-1]),
+    "half a sequence decodes": step(chunks=[0.5]),
     "a chunk of an unknown kind": step(chunks=[[0, 0, 0, 1, 0, "guess"]]),
     "a token that nobody drew": step(drawn=[5]),
     "an unknown operation": step(operations=[["Fly", 1]]),
