@@ -78,7 +78,7 @@ class Recorder:
         self._title = title or (lambda request: "")
         self._running: tuple[Sequence, ...] = ()  # as last written
         self._waiting: tuple[Sequence, ...] = ()
-        self._next_step = 0  # what the next record's number will be, unless one is missed
+        self._next_step = 0  # what the next record's number will be, unless one was missed
         self._bytes_since_keyframe = 0
         self._least_bytes = self._bytes_between_keyframes = least_bytes
         #: One line for each sink that failed.
@@ -119,7 +119,8 @@ class Recorder:
         """Write the step down."""
         if not self._sinks:
             return
-        anew, self._is_torn = self._is_torn, True
+        # Also when a Ctrl-C struck in a step, which nobody was told of then, or when recording begins late.
+        anew, self._is_torn = self._is_torn or record.step != self._next_step, True
         try:
             self._bytes_since_keyframe += self._write(self._anew(record) if anew else self._step(record))
             if self._bytes_since_keyframe > self._bytes_between_keyframes:
@@ -151,7 +152,7 @@ class Recorder:
         return len(data)
 
     def _anew(self, record: StepRecord) -> Line:
-        """The line of a step that says everything, since a Ctrl-C struck while the last one was written."""
+        """The line of a step that says everything, since it is not the next one, or the last was not written whole."""
         self._state = TraceState(self._state.header, COUNTS)
         self._running = self._waiting = ()
         self._memory.tiers.journal = {node.id: node for node in self._memory.tree}
@@ -164,13 +165,13 @@ class Recorder:
             "time": [round(record.started_seconds, 6), round(record.seconds, 6)],
             "slots": [record.held_slots, record.live_slots],
         }
-        missed, self._next_step = record.step != self._next_step, record.step + 1
+        self._next_step = record.step + 1
         before = (self._running, self._waiting)
         self._running, self._waiting = self._scheduler.running, self._scheduler.waiting
         self._write_new_sequences(line, before)
         self._write_chunks(line, record)
         self._write_record(line, record)
-        suspects = [*self._running, *self._waiting] if missed or self._waiting != before[1] else self._running
+        suspects = [*self._running, *self._waiting] if self._waiting != before[1] else self._running
         self._write_queue(line, "running", self._state.running, before[0], self._running)
         self._write_queue(line, "waiting", self._state.waiting, before[1], self._waiting)
         self._write_books(line, suspects)

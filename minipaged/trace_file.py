@@ -23,11 +23,20 @@ from os import PathLike
 from typing import Any, BinaryIO
 
 from minipaged.trace import Moment, TraceHeader
-from minipaged.trace_state import Line, TraceState
+from minipaged.trace_state import MAX_NUMBER, Line, OutOfOrderError, TraceState
 
 VERSION = 2
+MAX_BLOCKS = 2**24  # a pool of more is no pool; a reader makes something of each block
+MAX_HEADER_BYTES = 1 << 20
+# Every trace counts these, and may count more; `MemoryStats` explains them.
+COUNTS = (
+    "free_blocks", "evictable_blocks", "held_blocks", "host_blocks", "tokens_from_device", "tokens_from_host",
+    "tokens_copied", "tokens_recomputed", "copies", "swaps_out", "swaps_in", "evictions", "drops", "bytes_moved",
+)  # fmt: skip
 KEPT_MOMENTS = 256  # of those looked at last
 KEPT_ON_THE_WAY = 32  # of the steps before one that was sought: they are likely to be asked for next, going back
+
+MAY_BE_NONE = ("num_host_blocks", "block_bytes")  # of a header's numbers; the others are at least 1
 
 _KEYFRAME = b'{"keyframe"'
 
@@ -135,18 +144,25 @@ class _LineTrace(ABC):
             version = found.pop("minipaged_trace")
         except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
             raise ValueError(f"{self._name}, line 1: this is not a minipaged trace") from None
-        if version != VERSION:
-            raise ValueError(f"{self._name}: its version is {version!r}; this program reads version {VERSION}")
+        if type(version) is not int or version != VERSION:
+            raise ValueError(
+                f"{self._name}: its version is {ascii(version)[:40]}; this program reads version {VERSION}"
+            )
         names = found.pop("counts", None)
-        numbers = [value for name, value in found.items() if name != "description"]
+        description = found.pop("description", None)
+        least = {field.name: int(field.name not in MAY_BE_NONE) for field in fields(TraceHeader)}
+        del least["description"]
         if (
-            found.keys() != {field.name for field in fields(TraceHeader)}
+            found.keys() != least.keys()
             or not (isinstance(names, list) and all(isinstance(name, str) for name in names))
-            or not all(isinstance(number, int) and number >= 0 for number in numbers)
-            or not isinstance(found["description"], str)
+            or not set(COUNTS) <= set(names)
+            or len(set(names)) < len(names)
+            or not all(type(found[name]) is int and least[name] <= found[name] <= MAX_NUMBER for name in least)
+            or max(found["num_blocks"], found["num_host_blocks"]) > MAX_BLOCKS
+            or not isinstance(description, str)
         ):
             raise ValueError(f"{self._name}, line 1: the header is damaged")
-        self._state = TraceState(TraceHeader(**found), names)
+        self._state = TraceState(TraceHeader(**found, description=description), names)
 
     def _add(self, line: bytes, place: int) -> None:
         """Note a further line."""
@@ -221,7 +237,7 @@ class TraceReader(_LineTrace):
     def _open(self) -> None:
         """Find every line, and read each once: what is wrong is said now, and not in the middle of the show."""
         try:
-            self._begin(self._file.readline())
+            self._begin(self._file.readline(MAX_HEADER_BYTES))
             place = self._file.tell()
             for line in self._file:
                 if not line.endswith(b"\n") and not _is_whole(line):
@@ -241,6 +257,8 @@ class TraceReader(_LineTrace):
                 if position in keyframes:
                     number += 1
                     self._require_keyframe(keyframes[position])
+            except OutOfOrderError as error:
+                raise ValueError(f"{self._name}, line {number}: {error}") from None
             except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
                 what = f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
                 raise ValueError(f"{self._name}, line {number}: this is not a line of a trace ({what})") from None

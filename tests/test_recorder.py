@@ -445,6 +445,35 @@ def test_ctrl_c_while_a_line_is_written(where: str) -> None:
         assert noted.get(moment.record.step, moment) == moment
 
 
+def test_a_run_that_is_recorded_late_and_a_step_that_is_missed_can_be_read_back(tmp_path: Path) -> None:
+    """Their lines begin anew, so that a reader can tell them from lines that were lost."""
+    house = busy_house()
+    house.add(9, max_tokens=30)
+    house.step()
+    house.step()
+    path = tmp_path / "late.trace"
+    with TraceWriter(path) as writer:
+        Recorder(house.engine, writer, title=title, least_bytes=10**6)
+        witness = Witness(house.engine)
+        for _ in range(3):
+            house.step()
+        house.add(5, max_tokens=4)
+
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        house.runner.during_run = interrupt
+        with pytest.raises(KeyboardInterrupt):
+            house.step()
+        house.add(7, max_tokens=4)
+        house.run()
+    with TraceReader(path) as trace:
+        assert [trace.moment(index).record.step for index in range(5)] == [2, 3, 4, 6, 7]
+        assert_all_orders(trace, witness.moments)
+    lines = path.read_bytes().splitlines()
+    assert [index for index, line in enumerate(lines) if b'"anew":true' in line] == [1, 4]
+
+
 def test_a_second_recorder_is_refused() -> None:
     house = House(8, 4)
     with Recorder(house.engine, LiveTrace()), pytest.raises(ValueError, match="has a recorder already"):
