@@ -272,8 +272,12 @@ class Recorder:
         settled: list[tuple[int, ...]] = []
         for sequence in suspects:
             book = books[sequence.id]
-            found = (len(sequence.tokens), sequence.num_computed, sequence.num_preemptions)
-            if found != (book.num_tokens, book.num_computed, book.num_preemptions):
+            if (
+                len(sequence.tokens) != book.num_tokens
+                or sequence.num_computed != book.num_computed
+                or sequence.num_preemptions != book.num_preemptions
+            ):
+                found = (len(sequence.tokens), sequence.num_computed, sequence.num_preemptions)
                 book.num_tokens, book.num_computed, book.num_preemptions = found
                 numbers.append((sequence.id, *found))
             table = table_of(sequence)

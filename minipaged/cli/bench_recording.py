@@ -26,6 +26,7 @@ from minipaged.trace_file import TraceWriter
 if TYPE_CHECKING:
     from minipaged.llm import LLM
     from minipaged.request import Request
+    from minipaged.trace import StepRecord
 
 AIM_SLOWDOWN = 0.05
 AIM_BYTES = 2048
@@ -48,6 +49,8 @@ class RecordingResult:
         slowdown: with ÷ without - 1 within a round of four turns, the median of all rounds.
         noise: the standard error of that median, by how far the rounds lie from it.
         rounds: so many there were.
+        recorder_milliseconds: of a step, those within the recorder, median of the turns. It costs a little more, since
+            it also pushes things out of the caches; but this can be told from the machine's noise.
         bytes_per_step: of the trace, keyframes included.
     """
 
@@ -58,6 +61,7 @@ class RecordingResult:
     slowdown: float
     noise: float
     rounds: int
+    recorder_milliseconds: float
     bytes_per_step: float
 
 
@@ -86,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps([asdict(result) for result in results]))
         return 0
     table = Table(title=f"A step without a recorder and with one, blocks of {args.block_size}, all decoding")
-    for heading in ("model", "sequences", "ms without", "ms with", "slower by", "noise", "bytes a step"):
+    headings = ("model", "sequences", "ms without", "ms with", "in it", "slower by", "noise", "bytes a step")
+    for heading in headings:
         table.add_column(heading, justify="left" if heading == "model" else "right")
     for result in results:
         table.add_row(
@@ -94,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
             str(result.sequences),
             f"{result.milliseconds_without:.2f}",
             f"{result.milliseconds_with:.2f}",
+            f"{result.recorder_milliseconds:.3f}",
             f"{result.slowdown:.1%}",
             f"± {result.noise:.1%}",
             f"{result.bytes_per_step:,.0f}",
@@ -129,19 +135,29 @@ def measure(model: str, llm: LLM, sequences: int, seconds: float, path: Path) ->
 
     without: list[float] = []
     recorded: list[float] = []
+    within: list[float] = []  # seconds in the recorder, of each step that it heard of
+    in_recorder: list[float] = []  # of a step, for each turn
     with TraceWriter(path) as writer, Recorder(engine, writer) as recorder:
+
+        def listen(record: StepRecord) -> None:
+            began = time.perf_counter()
+            recorder(record)
+            within.append(time.perf_counter() - began)
 
         def turn_without() -> None:
             # It keeps a journal of nodes all the while; that is one entry in a dictionary for each block that is full.
-            engine.listeners.remove(recorder)
+            engine.listeners.remove(listen)
             without.append(turn())
-            engine.listeners.append(recorder)
+            engine.listeners.append(listen)
 
+        engine.listeners[engine.listeners.index(recorder)] = listen
         end = time.perf_counter() + seconds
         while time.perf_counter() < end or len(without) < 2 * MIN_ROUNDS:
             requests = begin()
             turn_without()
-            recorded.extend((turn(), turn()))
+            for _ in range(2):
+                recorded.append(turn())
+                in_recorder.append(statistics.fmean(within[-STEPS:]))
             turn_without()
             for request in requests:
                 engine.cancel(request)
@@ -163,6 +179,7 @@ def measure(model: str, llm: LLM, sequences: int, seconds: float, path: Path) ->
         slowdown,
         noise,
         rounds,
+        1e3 * statistics.median(in_recorder),
         bytes_per_step,
     )
 
@@ -186,9 +203,10 @@ def _llm(model: str, folder: Path, sequences: int, block_size: int) -> LLM:
 def _verdict(results: list[RecordingResult]) -> str:
     """The aims, and whether they are met."""
     slowest = max(results, key=lambda result: result.slowdown)
+    met = "met" if slowest.slowdown <= AIM_SLOWDOWN else "missed"
     text = (
-        f"The aim is at most {AIM_SLOWDOWN:.0%}: {'met' if slowest.slowdown <= AIM_SLOWDOWN else 'missed'}, the most is "
-        f"{slowest.slowdown:.1%} ({slowest.model}, {slowest.sequences})."
+        f"The aim is at most {AIM_SLOWDOWN:.0%} in each row: {met}, the most is {slowest.slowdown:.1%} "
+        f"({slowest.model}, {slowest.sequences})."
     )
     sizes = [result.bytes_per_step for result in results if result.sequences == AIM_BYTES_SEQUENCES]
     if sizes:
