@@ -15,6 +15,8 @@ A trace can be read while it is still being written: `LiveTrace` is the same ove
 from __future__ import annotations
 
 import json
+import os
+import stat
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
@@ -38,6 +40,8 @@ KEPT_ON_THE_WAY = 32  # of the steps before one that was sought: they are likely
 
 MAY_BE_NONE = ("num_host_blocks", "block_bytes")  # of a header's numbers; the others are at least 1
 
+# What a line that is no trace's raises.
+_DAMAGES = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 _KEYFRAME = b'{"keyframe"'
 
 
@@ -45,18 +49,24 @@ class TraceWriter:
     """A file that takes a recorder's lines, each as soon as it is there. A context manager.
 
     Args:
-        path: a file that is there is overwritten.
+        path: a file that is there is overwritten, unless another writer is at it.
 
     Raises:
-        ValueError: the file cannot be opened for writing.
+        ValueError: the file cannot be opened for writing, or is being written.
         OSError: from `write`, as from any file.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = path
         try:
-            # Without a buffer: a trace is whole up to its last line, whatever happens to the process.
-            self._file = open(path, "wb", buffering=0)  # noqa: SIM115
+            # Without a buffer: a trace is whole up to its last line, whatever happens to the process. Emptied only
+            # when it is ours alone: two runs that write to one file would leave nothing that can be read.
+            self._file = open(path, "wb", buffering=0, opener=_open_whole)  # noqa: SIM115
+            if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+                if not _is_ours(self._file.fileno()):
+                    self._file.close()
+                    raise ValueError(f"trace {path}: it cannot be written: another run is recorded there")
+                self._file.truncate()
         except OSError as error:
             raise ValueError(f"trace {path}: it cannot be written: {error.strerror}") from None
 
@@ -77,6 +87,23 @@ class TraceWriter:
 
     def __str__(self) -> str:
         return f"trace {self.path}"
+
+
+def _open_whole(path: str, flags: int) -> int:
+    return os.open(path, flags & ~os.O_TRUNC, 0o666)
+
+
+def _is_ours(descriptor: int) -> bool:
+    """Takes a lock that goes with the file's being closed. Where there are no locks, everything is ours."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        pass
+    return True
 
 
 class _LineTrace(ABC):
@@ -210,11 +237,13 @@ class TraceReader(_LineTrace):
 
     Raises:
         ValueError: it cannot be read, is no trace, is of another version, or is damaged; the message names the line.
+            From `moment`: somebody has overwritten it meanwhile. Lines that are added do no harm.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         super().__init__(f"trace {path}")
         self.notice: str | None = None
+        self._is_open = False  # all of it was read once
         try:
             self._file: BinaryIO = open(path, "rb")  # noqa: SIM115
         except OSError as error:
@@ -224,6 +253,7 @@ class TraceReader(_LineTrace):
         except BaseException:
             self._file.close()
             raise
+        self._is_open = True
 
     def close(self) -> None:
         self._file.close()
@@ -259,9 +289,17 @@ class TraceReader(_LineTrace):
                     self._require_keyframe(keyframes[position])
             except OutOfOrderError as error:
                 raise ValueError(f"{self._name}, line {number}: {error}") from None
-            except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+            except _DAMAGES as error:
                 what = f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
                 raise ValueError(f"{self._name}, line {number}: this is not a line of a trace ({what})") from None
+
+    def _go(self, position: int, keep: int = KEPT_ON_THE_WAY) -> None:
+        try:
+            super()._go(position, keep)
+        except _DAMAGES:
+            if not self._is_open:
+                raise
+            raise ValueError(f"{self._name}: it was overwritten while it was being read") from None
 
     def _require_keyframe(self, place: int) -> None:
         """Refuse one that does not say what the lines before it add up to."""

@@ -176,8 +176,14 @@ class TraceState:
         for name, ids in (("running", self.running), ("waiting", self.waiting)):
             for id, num_tokens, num_computed, num_preemptions, *blocks in keyframe[name]:
                 of, nth = self.facts.sequences[id]
-                numbers = map(_number, (num_tokens, num_computed, num_preemptions))
-                self.sequences[id] = SequenceBook(of, nth, *numbers, self._table((), 0, blocks))
+                self.sequences[id] = SequenceBook(
+                    of,
+                    nth,
+                    _number(num_tokens),
+                    _number(num_computed),
+                    _number(num_preemptions),
+                    self._table((), 0, blocks),
+                )
                 ids.append(id)
         for id, device, host in keyframe["nodes"]:
             self._place(id, device, host)

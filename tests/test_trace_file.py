@@ -372,6 +372,48 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
         TraceWriter(tmp_path / "nowhere" / "run.jsonl")
 
 
+def test_two_runs_are_not_recorded_in_one_file(lines: list[bytes], tmp_path: Path) -> None:
+    """The second is refused before it empties the file; when the first is done, the file is free."""
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"an old trace")
+    with TraceWriter(path) as writer:
+        writer.write(lines[0])
+        with pytest.raises(ValueError, match=r"run.jsonl: it cannot be written: another run is recorded there$"):
+            TraceWriter(path)
+        writer.write(lines[1])
+    assert path.read_bytes() == lines[0] + lines[1]
+    TraceWriter(path).close()
+    assert path.read_bytes() == b""
+
+
+def test_what_is_no_file_can_be_written_by_several() -> None:
+    with TraceWriter("/dev/null") as first, TraceWriter("/dev/null") as second:
+        first.write(b"a")
+        second.write(b"b")
+
+
+def test_a_trace_that_grows_while_it_is_read_is_what_it_was(lines: list[bytes], tmp_path: Path) -> None:
+    expected = moments(lines)
+    path = tmp_path / "run.jsonl"
+    with TraceWriter(path) as writer:
+        for line in lines[:30]:
+            writer.write(line)
+        with TraceReader(path) as trace:
+            num_steps = len(trace)
+            for line in lines[30:]:
+                writer.write(line)
+                assert len(trace) == num_steps
+            assert [trace.moment(i) for i in reversed(range(num_steps))] == expected[:num_steps][::-1]
+
+
+def test_a_trace_that_is_overwritten_while_it_is_read(lines: list[bytes], tmp_path: Path) -> None:
+    with TraceReader(written(tmp_path, b"".join(lines))) as trace:
+        trace.moment(50)
+        (tmp_path / "run.jsonl").write_bytes(lines[0])
+        with pytest.raises(ValueError, match=r"run.jsonl: it was overwritten while it was being read$"):
+            trace.moment(3)
+
+
 # What is written ------------------------------------------------------------------------------------------------------
 
 

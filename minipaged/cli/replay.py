@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     from minipaged.viz.player import Player
     from minipaged.viz.stage import is_interactive, perform
     from minipaged.viz.summary import summary
+    from minipaged.viz.theme import Theme
 
     with TraceReader(args.trace) as trace:
         if trace.notice:
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
             player = Player(history, speed=args.speed, paused=args.step is not None, index=first, view=view)
             perform(player, console)
         else:
-            print(trace.header.description)
+            print(Theme().text(trace.header.description))  # no control characters from a file
             print("\n".join(summary(trace)))
     return 0
 
@@ -88,6 +89,9 @@ def _write(args: argparse.Namespace, history: History, index: int, view: View, c
 
     if not len(history):
         raise ValueError(f"replay: {args.trace} has no step that could be shown")
+    for file in (args.svg, args.html):
+        if file is not None and file.exists() and file.samefile(args.trace):
+            raise ValueError(f"replay: {file} is the trace itself; name another file")
     for what, cells in (("width", args.width), ("height", args.height)):
         if cells is not None and cells < 1:
             raise ValueError(f"replay: --{what} is {cells}; it must be at least 1")

@@ -7,6 +7,7 @@ memory, and what is shown is drawn from that trace alone, by `viz`. Without a te
 from __future__ import annotations
 
 import argparse
+import os
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the workload; 1 when a forward pass failed."""
     arrivals = read_workload(args.workload)
+    if args.record and os.path.exists(args.record) and os.path.samefile(args.record, args.workload):
+        raise ValueError(f"watch: --record {args.record} is the workload itself; name another file")
 
     from contextlib import ExitStack
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +75,15 @@ def test_a_request_that_cannot_be_run_is_refused_before_anything_is(
     assert "steps:" not in output.out
 
 
+def test_a_workload_is_not_overwritten_by_its_own_trace(
+    tiny_folder: Path, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["watch", "--model", str(tiny_folder), "--workload", str(work), "--record", str(work), *POOL]
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == f"minipaged: watch: --record {work} is the workload itself; name another file\n"
+    assert work.read_text() == WORK
+
+
 @pytest.mark.parametrize("speed", ["0", "-1", "nan", "fast"])
 def test_what_is_no_speed(speed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["watch", "--speed", speed]) == 2
@@ -128,6 +138,29 @@ def test_what_replay_refuses(
     assert main(["replay", str(trace), *arguments]) == 2
     error = capsys.readouterr().err
     assert complaint in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--svg", "--html"])
+def test_a_trace_is_not_overwritten_by_its_own_picture(
+    trace: Path, tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "run.trace"
+    copy.write_bytes(trace.read_bytes())
+    (tmp_path / "link").symlink_to(copy)
+    for file in (copy, tmp_path / "link"):
+        assert main(["replay", str(copy), option, str(file)]) == 2
+        assert capsys.readouterr().err == f"minipaged: replay: {file} is the trace itself; name another file\n"
+    assert copy.read_bytes() == trace.read_bytes()
+
+
+def test_a_trace_cannot_send_a_terminal_what_it_wants(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, rest = trace.read_text().split("\n", 1)
+    evil = json.dumps({**json.loads(header), "description": "a \x1b]0;title\x07 model\nof two lines"})
+    (tmp_path / "evil").write_text(f"{evil}\n{rest}")
+    assert main(["replay", str(tmp_path / "evil")]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "a  ]0;title  model of two lines"
 
 
 def test_what_is_no_trace_is_refused_and_a_cut_off_line_told(
