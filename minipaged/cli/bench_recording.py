@@ -89,8 +89,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([asdict(result) for result in results]))
         return 0
-    table = Table(title=f"A step without a recorder and with one, blocks of {args.block_size}, all decoding")
-    headings = ("model", "sequences", "ms without", "ms with", "in it", "slower by", "noise", "bytes a step")
+    table = Table(title=f"A step without a recorder and with one, all decoding, blocks of {args.block_size}")
+    headings = ("model", "running", "ms without", "ms with", "in it", "slower", "noise", "bytes")
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "model" else "right")
     for result in results:
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
             f"{result.milliseconds_with:.2f}",
             f"{result.recorder_milliseconds:.3f}",
             f"{result.slowdown:.1%}",
-            f"± {result.noise:.1%}",
+            f"{result.noise:.1%}",
             f"{result.bytes_per_step:,.0f}",
         )
     console = Console(highlight=False)
