@@ -22,7 +22,7 @@ from minipaged.memory.stats import MemoryStats
 from minipaged.request import Request, Sequence
 from minipaged.trace import ChunkRecord, NodeState, StepRecord, TraceHeader
 from minipaged.trace_file import VERSION
-from minipaged.trace_state import Line, SequenceBook, Table, TraceState
+from minipaged.trace_state import Line, SequenceBook, Table, TraceState, place_behind
 
 logger = logging.getLogger("minipaged")
 
@@ -198,7 +198,8 @@ class Recorder:
         line["requests"], line["sequences"] = requests, sequences
 
     def _write_chunks(self, line: Line, record: StepRecord) -> None:
-        books = self._state.sequences
+        books, running = self._state.sequences, self._state.running  # they ran before the step
+        place = run = 0  # whose turn it is of them, and how many decoded just now
         usual_drawers: list[int] = []
         chunks: list[int | tuple[int, int, int, int, int, str]] = []
         tables: list[tuple[int, ...]] = []
@@ -207,15 +208,30 @@ class Recorder:
             table = book.blocks if book is not None else ()
             if chunk.block_table != table:
                 tables.append((chunk.sequence, *_difference(table, chunk.block_table)))
-            if book is None:  # it came and went within the step
+            if (
+                book is not None
+                and place < len(running)
+                and running[place] == chunk.sequence
+                and chunk.num_tokens == 1
+                and chunk.kind == "decode"
+                and chunk.start == book.num_computed
+            ):
+                place += 1
+                run += 1
+            else:
+                if run:
+                    chunks.append(run)
+                    run = 0
                 chunks.append(_whole(chunk))
-                continue
-            usual = chunk.num_tokens == 1 and chunk.kind == "decode" and chunk.start == book.num_computed
-            chunks.append(chunk.sequence if usual else _whole(chunk))
+                place = place_behind(running, chunk.sequence, place)
+                if book is None:  # it came and went within the step
+                    continue
             book.blocks = chunk.block_table
             book.num_computed = chunk.start + chunk.num_tokens
             if book.num_computed == book.num_tokens:
                 usual_drawers.append(chunk.sequence)
+        if run:
+            chunks.append(run)
         line["chunks"], line["tables"] = chunks, tables
 
         drawers = [id for id, _ in record.drawn]
@@ -256,8 +272,12 @@ class Recorder:
         settled: list[tuple[int, ...]] = []
         for sequence in suspects:
             book = books[sequence.id]
-            found = (len(sequence.tokens), sequence.num_computed, sequence.num_preemptions)
-            if found != (book.num_tokens, book.num_computed, book.num_preemptions):
+            if (
+                len(sequence.tokens) != book.num_tokens
+                or sequence.num_computed != book.num_computed
+                or sequence.num_preemptions != book.num_preemptions
+            ):
+                found = (len(sequence.tokens), sequence.num_computed, sequence.num_preemptions)
                 book.num_tokens, book.num_computed, book.num_preemptions = found
                 numbers.append((sequence.id, *found))
             table = table_of(sequence)

@@ -4,9 +4,9 @@ The first line is the header, then each step has one, and now and then a keyfram
 explained in `trace_state.py`. To get to a step, the lines are added up from the last keyframe before it. What was just
 looked at is kept, so that going back step by step costs no more than going on.
 
-    {"minipaged_trace":1,"num_blocks":24, …}
+    {"minipaged_trace":2,"num_blocks":24, …}
     {"step":0,"time":[0.0,0.002],"slots":[20,18],"chunks":[[0,0,0,18,0,"prefill"]],"tables":[[0,0,0,1,2,3,4]], …}
-    {"step":1,"time":[0.002,0.001],"slots":[20,19],"chunks":[0],"drawn":[417]}
+    {"step":1,"time":[0.002,0.001],"slots":[20,19],"chunks":[1],"drawn":[417]}
     {"keyframe":{"running":[[0,20,19,0,0,1,2,3,4]],"waiting":[],"nodes":[[2,0,null], …],"counts":[…]}}
 
 A trace can be read while it is still being written: `LiveTrace` is the same over lines in memory.
@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 from minipaged.trace import Moment, TraceHeader
 from minipaged.trace_state import MAX_NUMBER, Line, OutOfOrderError, TraceState
 
-VERSION = 1
+VERSION = 2
 MAX_BLOCKS = 2**24  # a pool of more is no pool; a reader makes something of each block
 MAX_HEADER_BYTES = 1 << 20
 # Every trace counts these, and may count more; `MemoryStats` explains them.

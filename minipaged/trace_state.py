@@ -8,8 +8,9 @@ A step's line. What is left out is empty, or as it was::
     step        its number
     time        [when it began, how long it took], in seconds
     slots       [held, live]
-    chunks      each in turn: the sequence alone when it decoded one token where it stood,
-                else [sequence, request, start, tokens, recomputed, kind]
+    chunks      in turn: a number, when so many of those who ran before the step, the next ones of them, decoded one
+                token each, where they stood; else [sequence, request, start, tokens, recomputed, kind], and whoever
+                stands behind that sequence is the next one
     tables      [sequence, n, blocks …]: its chunk's table is the first n blocks of the table before, then these
     operations  [kind, from, to, from, to …], neighbours of one kind together; ["Poison", block, block …]
     drawn       token ids, drawn by the chunks that reached the end of their sequence, or else by
@@ -36,7 +37,7 @@ A keyframe's line, from which a reader can go on without the lines before it, bu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, field
 from typing import Any
@@ -258,16 +259,7 @@ class TraceState:
                 book.blocks = tables[id]
         chunks: list[ChunkRecord] = []
         usual_drawers: list[int] = []
-        for chunk in line.get("chunks", ()):
-            if isinstance(chunk, list):
-                id, request, start, num_tokens, num_recomputed, kind = chunk
-                if kind not in CHUNK_KINDS:
-                    raise ValueError(f"unknown kind of chunk {kind!r}")
-            else:
-                id, num_tokens, num_recomputed, kind = chunk, 1, 0, "decode"
-                request, start = self.sequences[id].request, self.sequences[id].num_computed
-            for number in (id, request, start, num_tokens, num_recomputed):
-                _number(number)
+        for id, request, start, num_tokens, num_recomputed, kind in self._parts(line.get("chunks", ())):
             book = self.sequences.get(id)
             table = book.blocks if book is not None else tables[id]
             chunks.append(ChunkRecord(id, request, start, num_tokens, num_recomputed, kind, table))
@@ -276,6 +268,25 @@ class TraceState:
                 if book.num_computed == book.num_tokens:
                     usual_drawers.append(id)
         return tuple(chunks), usual_drawers
+
+    def _parts(self, chunks: Items[Any]) -> Iterator[tuple[int, int, int, int, int, str]]:
+        """Sequence, request, start, tokens, recomputed and kind of each chunk, written out."""
+        place = 0  # whose turn it is of those who ran before the step
+        for chunk in chunks:
+            if isinstance(chunk, list):
+                *numbers, kind = chunk
+                if kind not in CHUNK_KINDS:
+                    raise ValueError(f"unknown kind of chunk {kind!r}")
+                id, request, start, num_tokens, num_recomputed = map(_number, numbers)
+                yield id, request, start, num_tokens, num_recomputed, kind
+                place = place_behind(self.running, id, place)
+                continue
+            if not 0 < _number(chunk) <= len(self.running) - place:
+                raise ValueError(f"{chunk} sequences decode, of {len(self.running) - place} whose turn it can be")
+            for id in self.running[place : place + chunk]:
+                book = self.sequences[id]
+                yield id, book.request, book.num_computed, 1, 0, "decode"
+            place += chunk
 
     def _drawn(self, line: Line, usual_drawers: list[int]) -> tuple[tuple[int, int], ...]:
         tokens = line.get("drawn", ())
@@ -329,6 +340,11 @@ class TraceState:
             kind(*(_block(block, limit) for block, limit in zip(blocks[i : i + size], limits, strict=True)))
             for i in range(0, len(blocks), size)
         ]
+
+
+def place_behind(ids: list[int], id: int, place: int) -> int:
+    """Where the next one stands, behind this one; where it stood, when this one is not among them."""
+    return ids.index(id) + 1 if id in ids else place
 
 
 # A reader looks at each of these, so that what shows a trace need not be afraid of what is in it.

@@ -20,9 +20,21 @@ TITLE_TOKENS = 24
 TITLE_CHARACTERS = 40
 
 
-def add_record_option(parser: argparse.ArgumentParser) -> None:
+def add_record_option(parser: argparse.ArgumentParser, what: str = "every step") -> None:
     """--record."""
-    parser.add_argument("--record", metavar="FILE", help="write every step to a trace, for `minipaged replay`")
+    parser.add_argument("--record", metavar="FILE", help=f"write {what} to a trace, for `minipaged replay`")
+
+
+def require_writable(path: str | None) -> None:
+    """For a command that begins to record late: refuse at once what `recording` would refuse then.
+
+    Raises:
+        ValueError: the file cannot be written.
+    """
+    if path is not None:
+        from minipaged.trace_file import TraceWriter
+
+        TraceWriter(path).close()
 
 
 def replay_hint(path: str) -> str:

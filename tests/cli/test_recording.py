@@ -73,7 +73,7 @@ def test_a_full_disk_does_not_cost_the_answer(
 def test_bench_throughput_records_our_run(random_model: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     serve = ours(str(random_model), {"dtype": "float32", "prompts": [[1, 2, 3]] * 3, "record": str(path)})
-    assert serve([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [4, 5, 6]) == 15
+    assert serve([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [4, 5, 6]) == {"tokens": 15, "part_seconds": {}}
     with TraceReader(path) as trace:
         assert sum(len(trace.moment(i).record.drawn) for i in range(len(trace))) == 15
 
