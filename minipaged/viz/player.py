@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from minipaged.plan import CopyBlock, SwapIn, SwapOut
-from minipaged.trace import Moment, Trace
+from minipaged.trace import Trace
 from minipaged.viz.dashboard import PANELS, View
 from minipaged.viz.theme import name, sequence_named
 
