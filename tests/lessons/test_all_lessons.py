@@ -45,6 +45,18 @@ def test_the_folders_are_the_catalogue() -> None:
     assert [lesson.number for lesson in catalogue()] == list(range(len(catalogue())))
 
 
+def test_the_projects_readme_lists_them() -> None:
+    page = LESSONS.parent / "README.md"
+    text, head = page.read_text(encoding="utf-8"), "<!-- lessons -->\n\n```text\n"
+    start = text.index(head) + len(head)
+    end = text.index("```", start)
+    lines = "".join(f"{lesson.number:2}  {lesson.name:20} {lesson.question}\n" for lesson in catalogue())
+    if UPDATE:
+        page.write_text(text[:start] + lines + text[end:], encoding="utf-8")
+    else:
+        assert text[start:end] == lines
+
+
 # Exercises -----------------------------------------------------------------------------------------------------------
 
 
