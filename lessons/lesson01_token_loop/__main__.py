@@ -75,8 +75,9 @@ def play(stage: Stage) -> Figures:
     )
     same = "The same tokens" if naive.token_ids == real.token_ids else "Not the same tokens"
     stage.say(
-        f"{same}. What is left is still too much: {real.rows:,} rows went through the layers, most of them again and "
-        f"again. One prefill and {last - 1} decodes would take {writing.cached_flops / 1e9:.2f} GFLOP. Lesson 2 does it."
+        f"{same}. What is left is still too much: {real.rows:,} rows went through the layers, most of them again "
+        f"and again. One prefill and {last - 1} decodes would take {writing.cached_flops / 1e9:.2f} GFLOP; lesson 2 "
+        "does it."
     )
     figures = experiment.measure(exercise, writing, small=stage.small, device=stage.device)
     stage.table(
@@ -105,7 +106,8 @@ def play(stage: Stage) -> Figures:
         [_times(step) for step in figures.steps],
     )
     stage.say(
-        "Weights that are read for one row can serve more rows. Requests that decode at the same time bring one row each:"
+        "Weights that are read for one row can serve more rows. Requests that decode at the same time bring one row "
+        "each:"
     )
     stage.table(
         "Requests that share a decode, 124 M, reckoned",

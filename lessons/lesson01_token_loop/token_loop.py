@@ -1,7 +1,7 @@
 """LastRow, the real way: one forward pass, and logits of its last row alone.
 
-The row is picked before the head, which is the widest matrix of a small model, and not behind it. That the tokens before
-it go through the layers again each time is lesson 2's business: what their rows are needed for is not their logits.
+The row is picked before the head and not behind it: the head is the widest matrix of a small model. The tokens before
+the last still go through the layers again each time; what for, and how not to, is lesson 2's business.
 """
 
 from __future__ import annotations

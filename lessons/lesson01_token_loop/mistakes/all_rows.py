@@ -1,4 +1,4 @@
-""""The best token is where the logits are highest.""""
+"""“The best token is where the logits are highest.”"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-""""Grouped heads share their keys, so attention is that much cheaper.""""
+"""“Grouped heads share their keys, so attention is that much cheaper.”"""
 
 from lessons.lesson01_token_loop.shape import head_weights, layer_weights
 from lessons.lesson01_token_loop.solution import *  # noqa: F403

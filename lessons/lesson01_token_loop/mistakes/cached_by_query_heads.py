@@ -1,4 +1,4 @@
-""""A layer has num_heads heads, and each has its key and its value.""""
+"""“A layer has num_heads heads, and each has its key and its value.”"""
 
 from lessons.lesson01_token_loop.shape import head_weights, layer_weights
 from lessons.lesson01_token_loop.solution import *  # noqa: F403

@@ -1,4 +1,4 @@
-""""A decode computes one token, so every decode costs the same.""""
+"""“A decode computes one token, so every decode costs the same.”"""
 
 from lessons.lesson01_token_loop.shape import head_weights, layer_weights
 from lessons.lesson01_token_loop.solution import *  # noqa: F403

@@ -1,4 +1,4 @@
-""""K and V of earlier tokens are there already, so they cost nothing.""""
+"""“K and V of earlier tokens are there already, so they cost nothing.”"""
 
 from lessons.lesson01_token_loop.shape import head_weights, layer_weights
 from lessons.lesson01_token_loop.solution import *  # noqa: F403

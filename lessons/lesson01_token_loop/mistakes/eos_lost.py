@@ -1,4 +1,4 @@
-""""The end of text is no text, so it does not belong to the answer.""""
+"""“The end of text is no text, so it does not belong to the answer.”"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-""""max_tokens says how long the answer is.""""
+"""“max_tokens says how long the answer is.”"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-""""As long as there is no eos in the text, it goes on.""""
+"""“As long as there is no eos in the text, it goes on.”"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-""""The model gives rows of logits; a loop takes them from the beginning.""""
+"""“The model gives rows of logits; a loop takes them from the beginning.”"""
 
 from collections.abc import Sequence
 

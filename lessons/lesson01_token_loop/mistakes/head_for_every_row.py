@@ -1,4 +1,4 @@
-""""Every token goes through the whole model.""""
+"""“Every token goes through the whole model.”"""
 
 from lessons.lesson01_token_loop.shape import head_weights, layer_weights
 from lessons.lesson01_token_loop.solution import *  # noqa: F403

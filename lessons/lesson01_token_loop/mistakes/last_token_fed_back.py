@@ -1,4 +1,4 @@
-""""Every token that was drawn goes through the model, then I look whether it was the last.""""
+"""“Every token that was drawn goes through the model, then I look whether it was the last.”"""
 
 from collections.abc import Sequence
 

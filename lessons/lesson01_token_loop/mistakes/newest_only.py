@@ -1,4 +1,4 @@
-""""After the prompt the model has read everything but the newest token.""""
+"""“After the prompt the model has read everything but the newest token.”"""
 
 from collections.abc import Sequence
 

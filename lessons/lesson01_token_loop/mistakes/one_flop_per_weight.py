@@ -1,4 +1,4 @@
-""""A weight and a row: one multiply-add, one operation.""""
+"""“A weight and a row: one multiply-add, one operation.”"""
 
 from lessons.lesson01_token_loop.shape import head_weights, layer_weights
 from lessons.lesson01_token_loop.solution import *  # noqa: F403

@@ -1,4 +1,4 @@
-""""Enough is when there are more than max_tokens.""""
+"""“Enough is when there are more than max_tokens.”"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-""""The query looks at the keys; that is what attention reads.""""
+"""“The query looks at the keys; that is what attention reads.”"""
 
 from lessons.lesson01_token_loop.shape import head_weights, layer_weights
 from lessons.lesson01_token_loop.solution import *  # noqa: F403

@@ -1,4 +1,4 @@
-""""max_tokens is the length of the text.""""
+"""“max_tokens is the length of the text.”"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-""""The answer continues the prompt, so I give the whole text back.""""
+"""“The answer continues the prompt, so I give the whole text back.”"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-""""Attention compares each query with each key.""""
+"""“Attention compares each query with each key.”"""
 
 from lessons.lesson01_token_loop.shape import head_weights, layer_weights
 from lessons.lesson01_token_loop.solution import *  # noqa: F403

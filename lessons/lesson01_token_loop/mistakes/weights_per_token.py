@@ -1,4 +1,4 @@
-""""Every token is multiplied with every weight, so every token reads them.""""
+"""“Every token is multiplied with every weight, so every token reads them.”"""
 
 from lessons.lesson01_token_loop.shape import head_weights, layer_weights
 from lessons.lesson01_token_loop.solution import *  # noqa: F403
