@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from lessons.lesson01_token_loop import LESSON
+from lessons.lesson01_token_loop import LESSON, experiment
+from lessons.lesson01_token_loop.experiment import Figures, StepFigures
+from lessons.lesson01_token_loop.picture import step_picture
+from lessons.lesson01_token_loop.shape import GPT2_124M, head_weights, layer_weights
 from lessons.runner.stage import Stage, run
-
-if TYPE_CHECKING:
-    from lessons.lesson01_token_loop.experiment import Figures, StepFigures
 
 
 def play(stage: Stage) -> Figures:
     """Both acts."""
-    # Not at the top: `--help` should not wait for torch.
-    from lessons.lesson01_token_loop import experiment
-    from lessons.lesson01_token_loop.picture import step_picture
-    from lessons.lesson01_token_loop.shape import GPT2_124M, head_weights, layer_weights
-    from minipaged.viz.theme import Theme
-
     exercise = stage.mine.module(LESSON)
 
     stage.act(1, "everything again, for every token")
@@ -31,8 +24,9 @@ def play(stage: Stage) -> Figures:
     num_prompt = writing.prompt_tokens
     stage.say(f"[bold]{writing.prompt}[/] {escape(writing.text)}")
     stage.say(
-        f"A pass takes all tokens so far and makes logits: for each token, a score for every word of the vocabulary "
-        f"that may follow it. The prompt has {num_prompt} tokens. So for"
+        "A pass takes all tokens so far and makes [bold]logits[/]: for each token, a score for every word of the "
+        f"vocabulary as the one that follows it. The prompt has {num_prompt} tokens, so the first pass makes "
+        f"{num_prompt} rows of logits, and each pass one more than that before it:"
     )
     last = len(naive.token_ids)
     stage.table(
@@ -93,17 +87,19 @@ def play(stage: Stage) -> Figures:
             )
             for step in figures.steps
         ],
+        highlight="124 M decode",
     )
     large = [step for step in figures.steps if step.model == "124 M"]
-    stage.picture(step_picture(large, Theme.of(stage.console)), "one prefill and one decode")
+    stage.picture(step_picture(large, stage.theme), "one prefill and one decode")
     stage.say(
         f"This machine multiplies at {figures.flops_per_second / 1e9:.0f} GFLOP/s and reads at "
-        f"{figures.bytes_per_second / 1e9:.1f} GB/s at best. So a step cannot take less than"
+        f"{figures.bytes_per_second / 1e9:.1f} GB/s at best. No step can be faster than either of the two allows:"
     )
     stage.table(
         "One step: the two limits, and the time",
         ("model and step", "arithmetic", "memory", "meets first", "took"),
         [_times(step) for step in figures.steps],
+        highlight="124 M decode",
     )
     stage.say(
         "Weights that are read for one row can serve more rows. Requests that decode at the same time bring one row "

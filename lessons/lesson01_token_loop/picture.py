@@ -10,7 +10,7 @@ from lessons.lesson01_token_loop.experiment import StepFigures
 from minipaged.viz.picture import Picture
 from minipaged.viz.theme import Theme
 
-BAR_CELLS = 30
+BAR_CELLS = 24
 
 
 def step_picture(steps: Sequence[StepFigures], theme: Theme) -> Picture:
@@ -18,7 +18,7 @@ def step_picture(steps: Sequence[StepFigures], theme: Theme) -> Picture:
     most_bytes = max(step.counted_bytes for step in steps)
     most_flops = max(step.counted_flops for step in steps)
     glyphs = theme.glyphs
-    lines = [Text(f"{'':10}{'bytes moved':{BAR_CELLS + 12}}operations", theme.role("title"))]
+    lines = [Text(f"{'':10}{'bytes moved':{BAR_CELLS + 9}}operations", theme.role("title"))]
     for step in steps:
         kv_cells = _cells(step.kv_bytes, most_bytes)
         weight_cells = _cells(step.counted_bytes, most_bytes) - kv_cells
@@ -26,7 +26,7 @@ def step_picture(steps: Sequence[StepFigures], theme: Theme) -> Picture:
         line = Text(f"{step.name:10}")
         line.append(glyphs.bar * weight_cells, theme.role("decode"))
         line.append(glyphs.bar_half * kv_cells, theme.role("recompute"))
-        line.append(f" {step.counted_bytes / 1e6:.0f} MB".ljust(BAR_CELLS + 12 - weight_cells - kv_cells))
+        line.append(f" {step.counted_bytes / 1e6:.0f} MB".ljust(BAR_CELLS + 9 - weight_cells - kv_cells))
         line.append(glyphs.bar * _cells(step.counted_flops, most_flops), theme.role("prefill"))
         line.append(f" {flops}")
         lines.append(line)
