@@ -1,0 +1,44 @@
+"""The lesson's picture: a line for each pass, a cell for each token: computed in it, kept from before, or drawn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from minipaged.viz.picture import Picture
+from minipaged.viz.theme import Theme
+
+
+def passes_picture(rows: Sequence[int], prompt_tokens: int, theme: Theme, title: str) -> Picture:
+    """What each pass computed of the tokens in sight.
+
+    Args:
+        rows: tokens computed by each pass.
+        prompt_tokens: in sight of the first pass; each later one sees one more.
+        theme: how it looks.
+        title: above it.
+    """
+    glyphs = theme.glyphs
+    widest = prompt_tokens + len(rows)
+    lines = [Text(title, theme.role("title"))]
+    for number, computed in enumerate(rows):
+        kept = prompt_tokens + number - computed
+        line = Text(f"{number + 1:3} ")
+        line.append(glyphs.free * kept, theme.role("free"))
+        line.append(glyphs.prefill * computed, theme.role("prefill" if number == 0 else "decode"))
+        line.append(" " * (widest - kept - computed) + f"{computed:3}")
+        lines.append(line)
+    lines.append(Text(f"{'sum':4}{'':{widest}}{sum(rows):3}", theme.role("quiet")))
+    return Picture(lines)
+
+
+def both_pictures(naive: Sequence[int], cached: Sequence[int], prompt_tokens: int, theme: Theme) -> Picture:
+    """The two ways beside each other."""
+    left = passes_picture(naive, prompt_tokens, theme, "nothing kept")
+    right = passes_picture(cached, prompt_tokens, theme, "K and V kept")
+    glyphs = theme.glyphs
+    key = Text(
+        f"{glyphs.prefill} computed in this pass  {glyphs.free} its K and V are in the cache", theme.role("quiet")
+    )
+    return left.beside(right, max(len(line) for line in left.lines) + 6) + Picture([key])
