@@ -9,25 +9,26 @@ from rich.markup import escape
 
 from lessons import lesson01_token_loop
 from lessons.lesson02_kv_cache import LESSON, experiment
-from lessons.lesson02_kv_cache.experiment import Figures, Pair, TokenBytes
+from lessons.lesson02_kv_cache.experiment import Figures, Pair, Tiny, TokenBytes, Way
 from lessons.lesson02_kv_cache.picture import both_pictures, passes_picture
 from lessons.runner.stage import Stage, run
 
 FIRST_PASSES = 12
 LONG_TEXT = 2048
+WHOLE_ANSWER = 162  # tokens, until tiny-gpt would draw eos
 
 
 def play(stage: Stage) -> Figures:
     """Both acts."""
     exercise, loop = stage.mine.module(LESSON), stage.mine.module(lesson01_token_loop.LESSON)
     theme = stage.theme
-    tiny = experiment.Tiny(stage.device)
-    prompt, max_tokens = len(tiny.prompt), 24 if stage.small else 160
+    tiny = Tiny(stage.device)
+    prompt, max_tokens = len(tiny.prompt), 24 if stage.small else WHOLE_ANSWER
 
     stage.act(1, "every token, in every pass")
     begun = experiment.write_naively(tiny.model, loop, tiny.prompt, FIRST_PASSES)
     stage.say(
-        f"[bold]{experiment.PROMPT}[/] {escape(tiny.tokenizer.decode(begun.token_ids).strip())} …\n"
+        f"[bold]{experiment.PROMPT}[/] {_text(tiny, begun)} …\n"
         f"The prompt has {prompt} tokens. Lesson 1's loop has drawn {FIRST_PASSES} more, each from a pass over all "
         "tokens so far:"
     )
@@ -39,13 +40,13 @@ def play(stage: Stage) -> Figures:
         "key and its value in every layer are what they were."
     )
     naive_prediction = stage.predict(
-        f"tokens computed for an answer of {max_tokens}, nothing kept",
+        "tokens computed, nothing kept",
         experiment.naive_rows(prompt, max_tokens),
         "tokens",
-        hint=f"The passes compute {prompt}, {prompt + 1}, … tokens, {max_tokens} passes in all.",
+        hint=f"For an answer of {max_tokens} tokens: {max_tokens} passes, over {prompt}, {prompt + 1}, … tokens.",
     )
     cached_prediction = stage.predict(
-        f"tokens computed for an answer of {max_tokens}, K and V kept",
+        "tokens computed, K and V kept",
         experiment.cached_rows(prompt, max_tokens),
         "tokens",
         hint="The first pass computes the prompt; how many tokens are new to each of the others?",
@@ -62,7 +63,7 @@ def play(stage: Stage) -> Figures:
     naive = experiment.write_naively(tiny.model, loop, tiny.prompt, max_tokens)
     cached = experiment.write_cached(tiny.model, loop, exercise, tiny.prompt, max_tokens)
     pair = Pair("tiny-gpt", prompt, naive, cached)
-    stage.say(escape(tiny.tokenizer.decode(cached.token_ids).strip()))
+    stage.say(_text(tiny, cached))
     stage.picture(
         both_pictures(naive.rows[:FIRST_PASSES], cached.rows[:FIRST_PASSES], prompt, theme), "tokens computed per pass"
     )
@@ -84,33 +85,38 @@ def play(stage: Stage) -> Figures:
     pairs = [pair] if large is None else [pair, large]
     stage.table(
         "The same answers, two ways",
-        ("model", "prompt + answer", "kept", "tokens computed", "GFLOP", "seconds", "last token"),
+        ("prompt + answer", "kept", "computed", "GFLOP", "seconds", "last token"),
         [row for each in pairs for row in _rows(each)],
         highlight="",
     )
     same = all(each.naive.token_ids == each.cached.token_ids for each in pairs)
     stage.say(
         f"{'The same tokens both ways' if same else '[red]Not the same tokens[/]'}. What was kept for tiny-gpt: "
-        f"{cached.kept_bytes / 1e6:.2f} MB for {prompt + max_tokens - 1} tokens. In larger models a token takes"
+        f"{cached.kept_bytes / 1e6:.2f} MB for {prompt + max_tokens - 1} tokens. And in larger models:"
     )
     sizes = experiment.token_bytes(exercise, tiny.config)
     stage.table(
         "Memory for K and V",
-        ("model", "layers", "KV heads", "head_dim", "bytes a number", "KiB a token", f"MiB for {LONG_TEXT:,}"),
+        ("model", "layers × KV heads × head_dim", "bytes", "KiB a token", f"MiB for {LONG_TEXT:,}"),
         [_size_row(size) for size in sizes],
         highlight="OPT-13B",
     )
     stage.score(naive_prediction, sum(naive.rows))
     stage.score(cached_prediction, sum(cached.rows))
     stage.score(bytes_prediction, next(size.in_tensor for size in sizes if size.model == "OPT-13B") / 1024)
-    return Figures(tiny.tokenizer.decode(cached.token_ids), pair, large, sizes)
+    return Figures(_text(tiny, cached), pair, large, sizes)
+
+
+def _text(tiny: Tiny, way: Way) -> str:
+    """What was written; an answer of some length may end inside a character, which is left out."""
+    text = tiny.tokenizer.decode(way.token_ids)
+    return escape(text.strip().rstrip("\N{REPLACEMENT CHARACTER}"))
 
 
 def _rows(pair: Pair) -> list[tuple[object, ...]]:
     return [
         (
-            pair.model,
-            f"{pair.prompt_tokens} + {len(way.token_ids)}",
+            f"{pair.model}, {pair.prompt_tokens} + {len(way.token_ids)}",
             "nothing" if way is pair.naive else "K and V",
             f"{sum(way.rows):,}",
             f"{sum(way.flops) / 1e9:.2f}",
@@ -122,9 +128,9 @@ def _rows(pair: Pair) -> list[tuple[object, ...]]:
 
 
 def _size_row(size: TokenBytes) -> tuple[object, ...]:
-    heads = f"{size.kv_heads} of {size.heads}" if size.kv_heads < size.heads else size.kv_heads
     kib = size.in_tensor / 1024
-    return (size.model, size.layers, heads, size.head_dim, size.itemsize, f"{kib:g}", f"{kib * LONG_TEXT / 1024:,.0f}")
+    shape = f"{size.layers} × {size.kv_heads} × {size.head_dim}"
+    return (size.model, shape, size.itemsize, f"{kib:g}", f"{kib * LONG_TEXT / 1024:,.0f}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

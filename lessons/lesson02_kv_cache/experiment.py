@@ -1,4 +1,4 @@
-"""What the lesson measures: one answer without a cache and with one, and what a token takes in caches of known models."""
+"""What the lesson measures: one answer without a cache and with one, and what a token takes of known models."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Figures:
 
 
 class Tiny:
-    """The shipped model and the lesson's prompt."""
+    """The shipped model, and the lesson's prompt."""
 
     def __init__(self, device: str = "cpu") -> None:
         folder = resolve_model("tiny-gpt")

@@ -1,4 +1,4 @@
-"""The lesson's picture: a line for each pass, a cell for each token: computed in it, kept from before, or drawn from it."""
+"""The lesson's picture: a line for each pass, a cell for each token that it sees: computed in it, or kept."""
 
 from __future__ import annotations
 
