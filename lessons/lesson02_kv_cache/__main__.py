@@ -12,6 +12,7 @@ from lessons.lesson02_kv_cache import LESSON, experiment
 from lessons.lesson02_kv_cache.experiment import Figures, Pair, Tiny, TokenBytes, Way
 from lessons.lesson02_kv_cache.picture import both_pictures, passes_picture
 from lessons.runner.stage import Stage, run
+from minipaged.viz.theme import Theme
 
 FIRST_PASSES = 12
 LONG_TEXT = 2048
@@ -28,7 +29,7 @@ def play(stage: Stage) -> Figures:
     stage.act(1, "every token, in every pass")
     begun = experiment.write_naively(tiny.model, loop, tiny.prompt, FIRST_PASSES)
     stage.say(
-        f"[bold]{experiment.PROMPT}[/] {_text(tiny, begun)} …\n"
+        f"[bold]{theme.text(experiment.PROMPT)}[/] {_text(theme, tiny, begun)} ...\n"
         f"The prompt has {prompt} tokens. Lesson 1's loop has drawn {FIRST_PASSES} more, each from a pass over all "
         "tokens so far:"
     )
@@ -63,7 +64,7 @@ def play(stage: Stage) -> Figures:
     naive = experiment.write_naively(tiny.model, loop, tiny.prompt, max_tokens)
     cached = experiment.write_cached(tiny.model, loop, exercise, tiny.prompt, max_tokens)
     pair = Pair("tiny-gpt", prompt, naive, cached)
-    stage.say(_text(tiny, cached))
+    stage.say(_text(theme, tiny, cached))
     stage.picture(
         both_pictures(naive.rows[:FIRST_PASSES], cached.rows[:FIRST_PASSES], prompt, theme), "tokens computed per pass"
     )
@@ -96,21 +97,21 @@ def play(stage: Stage) -> Figures:
     )
     sizes = experiment.token_bytes(exercise, tiny.config)
     stage.table(
-        "Memory for K and V",
-        ("model", "layers × KV heads × head_dim", "bytes", "KiB a token", f"MiB for {LONG_TEXT:,}"),
+        "Memory for K and V; shape is layers × KV heads × head_dim",
+        ("model", "shape", "bytes a number", "KiB a token", f"MiB for {LONG_TEXT:,}"),
         [_size_row(size) for size in sizes],
         highlight="OPT-13B",
     )
     stage.score(naive_prediction, sum(naive.rows))
     stage.score(cached_prediction, sum(cached.rows))
     stage.score(bytes_prediction, next(size.in_tensor for size in sizes if size.model == "OPT-13B") / 1024)
-    return Figures(_text(tiny, cached), pair, large, sizes)
+    return Figures(_text(Theme(), tiny, cached), pair, large, sizes)
 
 
-def _text(tiny: Tiny, way: Way) -> str:
+def _text(theme: Theme, tiny: Tiny, way: Way) -> str:
     """What was written; an answer of some length may end inside a character, which is left out."""
     text = tiny.tokenizer.decode(way.token_ids)
-    return escape(text.strip().rstrip("\N{REPLACEMENT CHARACTER}"))
+    return escape(theme.text(text.strip().rstrip("\N{REPLACEMENT CHARACTER}")))
 
 
 def _rows(pair: Pair) -> list[tuple[object, ...]]:

@@ -27,7 +27,7 @@ SHAPES = {
     "GPT-2, 124 M": (GPT2_124M, torch.float32),
     "OPT-13B": (ModelConfig(50272, 2048, 40, 40, 40, 128, 5120, 20480), torch.float16),
     "Llama-3-8B": (ModelConfig(128256, 8192, 32, 32, 8, 128, 4096, 14336), torch.bfloat16),
-    "the same, ungrouped": (ModelConfig(128256, 8192, 32, 32, 32, 128, 4096, 14336), torch.bfloat16),
+    "Llama, ungrouped": (ModelConfig(128256, 8192, 32, 32, 32, 128, 4096, 14336), torch.bfloat16),
 }
 
 

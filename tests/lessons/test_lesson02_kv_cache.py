@@ -117,7 +117,7 @@ def test_a_token_takes_what_the_formula_says(tiny: experiment.Tiny) -> None:
     assert sizes["tiny-gpt"].by_formula == 4096
     assert sizes["GPT-2, 124 M"].by_formula == 73_728
     assert sizes["OPT-13B"].by_formula == 800 * 1024
-    assert sizes["the same, ungrouped"].by_formula == 4 * sizes["Llama-3-8B"].by_formula
+    assert sizes["Llama, ungrouped"].by_formula == 4 * sizes["Llama-3-8B"].by_formula
     for config, dtype in experiment.SHAPES.values():
         assert solution.kv_bytes_per_token(config, dtype.itemsize) == config.kv_bytes_per_token(dtype.itemsize)
 
