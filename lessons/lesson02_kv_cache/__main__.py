@@ -10,7 +10,7 @@ from rich.markup import escape
 from lessons import lesson01_token_loop
 from lessons.lesson02_kv_cache import LESSON, experiment
 from lessons.lesson02_kv_cache.experiment import Figures, Pair, Tiny, TokenBytes, Way
-from lessons.lesson02_kv_cache.picture import both_pictures, passes_picture
+from lessons.lesson02_kv_cache.picture import both_pictures, key, passes_picture
 from lessons.runner.stage import Stage, run
 from minipaged.viz.theme import Theme
 
@@ -33,7 +33,7 @@ def play(stage: Stage) -> Figures:
         f"The prompt has {prompt} tokens. Lesson 1's loop has drawn {FIRST_PASSES} more, each from a pass over all "
         "tokens so far:"
     )
-    stage.picture(passes_picture(begun.rows, prompt, theme, "pass, tokens computed"))
+    stage.picture(passes_picture(begun.rows, prompt, theme, "pass, tokens computed") + key(theme))
     again = sum(begun.rows) - experiment.cached_rows(prompt, FIRST_PASSES)
     stage.say(
         f"{sum(begun.rows)} rows went through the layers for {experiment.cached_rows(prompt, FIRST_PASSES)} tokens: "

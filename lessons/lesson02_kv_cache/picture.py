@@ -1,4 +1,4 @@
-"""The lesson's picture: a line for each pass, a cell for each token that it sees: computed in it, or kept."""
+"""The lesson's picture: a line for each pass, a cell for each token that it sees: computed, computed again, or kept."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ def passes_picture(rows: Sequence[int], prompt_tokens: int, theme: Theme, title:
     widest = prompt_tokens + len(rows)
     lines = [Text(title, theme.role("title"))]
     for number, computed in enumerate(rows):
-        kept = prompt_tokens + number - computed
+        seen = prompt_tokens + number
+        first = prompt_tokens if number == 0 else 1  # tokens that no pass has computed before
         line = Text(f"{number + 1:3} ")
-        line.append(glyphs.free * kept, theme.role("free"))
-        line.append(glyphs.prefill * computed, theme.role("prefill" if number == 0 else "decode"))
-        line.append(" " * (widest - kept - computed) + f"{computed:3}")
+        line.append(glyphs.free * (seen - computed), theme.role("free"))
+        line.append(glyphs.recompute * (computed - first), theme.role("recompute"))
+        line.append(glyphs.prefill * first, theme.role("prefill" if number == 0 else "decode"))
+        line.append(" " * (widest - seen) + f"{computed:3}")
         lines.append(line)
     lines.append(Text(f"{'sum':4}{'':{widest}}{sum(rows):3}", theme.role("quiet")))
     return Picture(lines)
@@ -37,8 +39,11 @@ def both_pictures(naive: Sequence[int], cached: Sequence[int], prompt_tokens: in
     """The two ways beside each other."""
     left = passes_picture(naive, prompt_tokens, theme, "nothing kept")
     right = passes_picture(cached, prompt_tokens, theme, "K and V kept")
+    return left.beside(right, max(len(line) for line in left.lines) + 6) + key(theme)
+
+
+def key(theme: Theme) -> Picture:
+    """What the cells mean."""
     glyphs = theme.glyphs
-    key = Text(
-        f"{glyphs.prefill} computed in this pass  {glyphs.free} its K and V are in the cache", theme.role("quiet")
-    )
-    return left.beside(right, max(len(line) for line in left.lines) + 6) + Picture([key])
+    cells = ((glyphs.prefill, "computed"), (glyphs.recompute, "computed again"), (glyphs.free, "kept, not computed"))
+    return Picture([Text("   ".join(f"{cell} {meaning}" for cell, meaning in cells), theme.role("quiet"))])

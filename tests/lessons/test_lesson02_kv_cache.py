@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -10,6 +14,7 @@ from lessons.lesson01_token_loop.token_loop import LastRow
 from lessons.lesson02_kv_cache import engine_part, experiment, solution
 from lessons.lesson02_kv_cache.contiguous_cache import CachedPass
 from lessons.lesson02_kv_cache.picture import both_pictures
+from lessons.runner.lesson import LESSONS
 from minipaged.config import ModelConfig
 from minipaged.model.gpt import GPT, full_attention
 from minipaged.model.plain_loop import generate_plain
@@ -54,7 +59,7 @@ def test_logits_are_those_of_the_whole_sequence_however_it_is_cut(kv_heads: int)
 
 
 def test_keys_and_values_of_earlier_tokens_do_not_change() -> None:
-    """Why they may be kept at all: whatever comes behind them, they are the same to the bit in their own pass."""
+    """Why they may be kept at all: they are the same whatever comes behind them."""
     model = random_gpt(5)
     seen: list[torch.Tensor] = []
 
@@ -126,6 +131,15 @@ def test_the_picture_shows_a_triangle_and_a_diagonal() -> None:
     picture = both_pictures((3, 4, 5), (3, 1, 1), 3, Theme(unicode=False, colors="none")).plain
     assert picture.isascii()
     rows = [line.split() for line in picture.splitlines()[1:4]]
-    assert [row[1] for row in rows] == ["###", "####", "#####"]
+    assert [row[1] for row in rows] == ["###", "%%%#", "%%%%#"]
     assert [row[4] for row in rows] == ["###", "...#", "....#"]
     assert picture.splitlines()[4].split() == ["sum", "12", "sum", "5"]
+
+
+def test_a_terminal_without_unicode_sees_it_to_the_end() -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "COLUMNS": "80"}
+    command = [sys.executable, "-m", "lessons.lesson02_kv_cache", "--small"]
+    done = subprocess.run(command, cwd=LESSONS.parent, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "sum                      174       sum                       20" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 90
