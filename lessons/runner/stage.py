@@ -7,6 +7,7 @@ figures. The stage knows nothing of what is played.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -212,6 +213,8 @@ def run(
     if add_arguments is not None:
         add_arguments(parser)
     options = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that has no such character shows a question mark
     console = Console(quiet=options.json, highlight=False)
     asks = not (options.json or options.no_ask) and sys.stdin.isatty() and sys.stdout.isatty()
     try:
