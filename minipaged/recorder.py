@@ -18,7 +18,7 @@ from typing import Protocol
 
 from minipaged.engine import Engine
 from minipaged.memory.kv_manager import KVManager
-from minipaged.memory.stats import MemoryStats
+from minipaged.memory.stats import Counts, MemoryStats
 from minipaged.request import Request, Sequence
 from minipaged.trace import ChunkRecord, NodeState, StepRecord, TraceHeader
 from minipaged.trace_file import VERSION
@@ -32,6 +32,7 @@ COUNTS = tuple(field.name for field in fields(MemoryStats))
 KEYFRAME_EVERY = 8
 
 _counts = attrgetter(*COUNTS)
+_since_the_beginning = attrgetter(*Counts.__slots__)
 _json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
@@ -78,6 +79,7 @@ class Recorder:
         self._title = title or (lambda request: "")
         self._running: tuple[Sequence, ...] = ()  # as last written
         self._waiting: tuple[Sequence, ...] = ()
+        self._counted: tuple[int, ...] | None = None  # what the counts were made of
         self._next_step = 0  # what the next record's number will be, unless one was missed
         self._bytes_since_keyframe = 0
         self._least_bytes = self._bytes_between_keyframes = least_bytes
@@ -155,6 +157,7 @@ class Recorder:
         """The line of a step that says everything, since it is not the next one, or the last was not written whole."""
         self._state = TraceState(self._state.header, COUNTS)
         self._running = self._waiting = ()
+        self._counted = None
         self._memory.tiers.journal = {node.id: node for node in self._memory.tree}
         return {"anew": True, **self._step(record)}
 
@@ -314,6 +317,12 @@ class Recorder:
         line["nodes"] = changes
 
     def _write_counts(self, line: Line) -> None:
+        memory = self._memory
+        on_host = memory.swap.num_used if memory.swap else 0
+        counted = (memory.pool.num_free, memory.pool.num_evictable, on_host, *_since_the_beginning(memory.tiers.counts))
+        if counted == self._counted:
+            return  # all that `stats` says follows from these, and making one takes longer than most of a line
+        self._counted = counted
         counts = list(_counts(self._memory.stats()))
         known = self._state.counts
         if counts != known:

@@ -72,9 +72,9 @@ class TraceWriter:
 
     def write(self, line: bytes) -> None:
         """A line with its newline."""
-        rest = memoryview(line)
-        while rest:
-            rest = rest[self._file.write(rest) :]
+        written = self._file.write(line)
+        while written < len(line):
+            written += self._file.write(memoryview(line)[written:])
 
     def close(self) -> None:
         self._file.close()
