@@ -218,11 +218,15 @@ class Player:
     def _has_come(self, sequence: int) -> bool:
         """Whether there has been such a sequence; ids are given in the order of arrival.
 
-        The last steps nearly always answer it; all others are looked through only for one who never came.
+        The step that is shown or the last ones nearly always answer it; all are looked through only for one who never
+        came, and only once.
         """
-        for index in range(len(self.trace) - 1, max(len(self.trace) - 1 - NUM_LAST_STEPS, self._num_searched - 1), -1):
-            self._note_newest(index)
-        while sequence > self._newest_sequence and self._num_searched < len(self.trace):
+        end = len(self.trace)
+        recent = [self.index, *range(end - 1, max(end - 1 - NUM_LAST_STEPS, self._num_searched - 1), -1)] if end else []
+        for index in recent:
+            if sequence > self._newest_sequence:
+                self._note_newest(index)
+        while sequence > self._newest_sequence and self._num_searched < end:
             self._note_newest(self._num_searched)
             self._num_searched += 1
         return sequence <= self._newest_sequence

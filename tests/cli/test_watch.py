@@ -163,21 +163,21 @@ def test_what_replay_refuses(
 
 @pytest.mark.parametrize("option", ["--svg", "--html"])
 def test_a_trace_is_not_overwritten_by_its_own_picture(
-    trace: Path, tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+    trace_path: Path, tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = tmp_path / "run.trace"
-    copy.write_bytes(trace.read_bytes())
+    copy.write_bytes(trace_path.read_bytes())
     (tmp_path / "link").symlink_to(copy)
     for file in (copy, tmp_path / "link"):
         assert main(["replay", str(copy), option, str(file)]) == 2
         assert capsys.readouterr().err == f"minipaged: replay: {file} is the trace itself; name another file\n"
-    assert copy.read_bytes() == trace.read_bytes()
+    assert copy.read_bytes() == trace_path.read_bytes()
 
 
 def test_a_trace_cannot_send_a_terminal_what_it_wants(
-    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trace_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    header, rest = trace.read_text().split("\n", 1)
+    header, rest = trace_path.read_text().split("\n", 1)
     evil = json.dumps({**json.loads(header), "description": "a \x1b]0;title\x07 model\nof two lines"})
     (tmp_path / "evil").write_text(f"{evil}\n{rest}")
     assert main(["replay", str(tmp_path / "evil")]) == 0
