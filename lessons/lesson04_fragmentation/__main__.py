@@ -19,7 +19,7 @@ from lessons.runner.stage import Stage, run
 from minipaged.viz.picture import Picture
 from minipaged.viz.theme import Theme
 
-MAP_STEP = 150  # of the picture: long enough for the first answers to have ended
+MAP_STEP = 440  # of the picture: late enough for some answers to have ended
 BAR_CELLS = 40
 
 
@@ -42,9 +42,9 @@ def play(stage: Stage) -> Figures:
     prompt, answer = mean(traffic, lambda r: r.prompt), mean(traffic, lambda r: min(r.answer, maximum))
     utilisation = stage.predict(
         "utilisation, prompt + maximum reserved", 100 * measured.predicted_utilisation(traffic), "%",
-        hint=f"Now {len(traffic)} recorded requests: prompts of {prompt:.0f} tokens in the mean, answers of {answer:.0f}, "
-             f"each asking for at most {maximum}. Of the slots held, what part holds a token, over the whole run? A "
-             "prompt is there from the start; an answer comes token by token.",
+        hint=f"Now {len(traffic)} recorded requests: prompts of {prompt:.0f} tokens in the mean, answers of "
+             f"{answer:.0f}, each asking for at most {maximum}. Of the slots held, what part holds a token, over the whole "
+             "run? A prompt is there from the start; an answer comes token by token.",
     )  # fmt: skip
 
     buddy = stage.mine.module(LESSON).Buddy
@@ -63,15 +63,13 @@ def play(stage: Stage) -> Figures:
 def _say_hole(stage: Stage, theme: Theme) -> None:
     service, refusal = measured.until_no_hole_fits()
     stage.say(
-        f"{service.memory.total_slots} token slots. Each request gets one contiguous region for its prompt and its longest "
-        f"possible answer of {measured.MAX_NEW_TOKENS} tokens. Three short answers have ended; one request waits."
+        f"{service.memory.total_slots} token slots. Each request gets one contiguous region, for its prompt and for the "
+        f"longest answer that it may get, {measured.MAX_NEW_TOKENS} tokens. Three short answers have ended; G waits."
     )
     stage.picture(Picture([*slot_map(f"Step {service.num_steps}", service, theme), legend(theme)]), "the hole")
     stage.say(
-        f"[bold]{describe(refusal)[0].upper()}{describe(refusal)[1:]}.[/] More than twice its need is free, in pieces, and "
-        f"most of what is held is empty: {service.memory.live_slots} of {service.memory.held_slots} slots hold a token."
-        if refusal.free > 2 * refusal.needed
-        else f"[bold]{describe(refusal)}.[/]"
+        f"[bold]{describe(refusal)}.[/] What is free would do {refusal.free / refusal.needed:.1f} times over, but not in "
+        f"one piece. And of the {service.memory.held_slots} slots that are held, {service.memory.live_slots} hold a token."
     )
 
 
@@ -83,8 +81,8 @@ def _show_lost(stage: Stage, figures: Figures) -> None:
         [(row.memory, row.held, row.filled, row.lost) for row in figures.lost],
     )
     stage.say(
-        f"And {capital(len(measured.HOLE_REQUESTS) - 1)}, which no hole fitted, waited {hole.waited_steps} steps; on the "
-        f"paged memory it waited {hole.waited_steps_paged}."
+        f"And {capital(len(measured.HOLE_REQUESTS) - 1)}, for which no hole was long enough, waited {hole.waited_steps} "
+        f"steps in all; on the paged memory it waits {hole.waited_steps_paged}."
     )
 
 
@@ -99,8 +97,9 @@ def _show_shares(stage: Stage, figures: Figures, count: int) -> None:
         ],
     )  # fmt: skip
     stage.say(
-        f"{count} requests, a pool of {measured.POOL_SLOTS} slots. Held slots are live, reserved (this request fills them later) or internal (never filled). Free slots are external "
-        "(enough in sum for who waits, no hole long enough) or too few. Utilisation is live ÷ held."
+        f"{count} requests, a pool of {measured.POOL_SLOTS} slots. Held slots are live, reserved (the request "
+        "fills them later) or internal (it never does). Free slots are external (enough in sum for the request that "
+        "waits, but no hole is long enough) or too few. Utilisation is live ÷ held."
     )
     stage.table(
         "What it means for the requests",

@@ -51,7 +51,7 @@ class BuddyBooks:
         return sorted((base, size) for size, bases in self.free_at.items() for base in bases)
 
     def check(self) -> None:
-        """Verify that the regions tile the pool, are powers of two at their multiples, and that no two free buddies are left.
+        """Verify that the regions tile the pool, each a power of two at its multiple, and that no free buddies are apart.
 
         Raises:
             AssertionError: names the slot and what is wrong there.
@@ -65,4 +65,4 @@ class BuddyBooks:
         assert end == self.num_slots, f"the regions end at slot {end} of {self.num_slots}"
         for size, bases in self.free_at.items():
             for base in bases:
-                assert base ^ size not in bases, f"slot {base}: free beside its free buddy {base ^ size}, both of {size}"
+                assert base ^ size not in bases, f"slot {base}: free, as its buddy {base ^ size} is, both of {size}"

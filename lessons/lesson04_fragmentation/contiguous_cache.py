@@ -126,7 +126,7 @@ class ContiguousCache:
             None when no hole is long enough; nothing has changed then.
         """
         if sequence.id in self._holdings:
-            raise ValueError(f"{type(self).__name__}.admit: sequence {sequence.id} is admitted already; release it first")
+            raise ValueError(f"{self._name}.admit: sequence {sequence.id} is admitted already; release it first")
         num_new = min(want, len(sequence.tokens))
         base = self.space.allocate(self.slots_for(sequence, num_new))
         if base is not None and self.space.num_free < reserve:
@@ -153,7 +153,7 @@ class ContiguousCache:
         """
         of_parent = self._require("fork", parent)
         if child.id in self._holdings:
-            raise ValueError(f"{type(self).__name__}.fork: sequence {child.id} is admitted already; release it first")
+            raise ValueError(f"{self._name}.fork: sequence {child.id} is admitted already; release it first")
         base = self.space.allocate(self.slots_for(child, of_parent.end))
         if base is None:
             self._holdings[child.id] = Holding((), 0)
@@ -215,6 +215,10 @@ class ContiguousCache:
 
     # Within ----------------------------------------------------------------------------------------------------------
 
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
     def _hold(self, sequence: Sequence, base: int, end: int) -> Holding:
         holding = Holding(tuple(range(base, base + self.space.taken[base])), end)
         self._holdings[sequence.id] = holding
@@ -229,7 +233,7 @@ class ContiguousCache:
     def _require(self, verb: str, sequence: Sequence) -> Holding:
         holding = self._holdings.get(sequence.id)
         if holding is None:
-            raise ValueError(f"{type(self).__name__}.{verb}: sequence {sequence.id} holds no region; admit it first")
+            raise ValueError(f"{self._name}.{verb}: sequence {sequence.id} holds no region; admit it first")
         return holding
 
 
@@ -246,8 +250,8 @@ def in_engine(make: Callable[[int], ContiguousCache]) -> Callable[..., Any]:
     def memory(pool: Any, tree: Any, swap: Any = None, *, poison_freed: bool = False, **_: Any) -> ContiguousCache:
         if tree.block_size != 1 or swap is not None:
             raise ValueError(
-                f"a contiguous cache got block_size {tree.block_size} and {swap.num_blocks if swap else 0} host blocks; "
-                "it takes block_size=1 and host_blocks=0"
+                f"in_engine: block_size is {tree.block_size}, host_blocks {swap.num_blocks if swap else 0}; a contiguous "
+                "cache takes block_size=1 and host_blocks=0"
             )
         cache = make(pool.num_blocks)
         cache.poison_freed = poison_freed

@@ -50,7 +50,7 @@ class GrowingCache(ContiguousCache):
     def _move(self, old: tuple[int, ...], new: tuple[int, ...]) -> None:
         """Copy the computed tokens. The log is executed in order, so where the regions overlap no slot may be written
         before it was read: downwards the first slot goes first, upwards the last."""
-        pairs = list(zip(old, new))
+        pairs = list(zip(old, new, strict=False))
         if pairs and pairs[0][1] > pairs[0][0]:
             pairs.reverse()
         self._operations += [CopyBlock(source, destination) for source, destination in pairs]

@@ -28,7 +28,9 @@ class RecordedRequest:
     answer: int
 
 
-def made_requests(count: int, mean_prompt: float, mean_answer: float, *, seed: int, spread: float = 0.9) -> list[RecordedRequest]:
+def made_requests(
+    count: int, mean_prompt: float, mean_answer: float, *, seed: int, spread: float = 0.9
+) -> list[RecordedRequest]:
     """Requests whose lengths are log-normal: many short ones, a few that are very long.
 
     Prompts are at most 1024 tokens and answers at most 1024, so that all fit in a context of 2048.
@@ -43,7 +45,7 @@ def made_requests(count: int, mean_prompt: float, mean_answer: float, *, seed: i
     noise = NormalDist()
     prompts = _lengths(mean_prompt, [exp(spread * noise.inv_cdf(1 - random.random())) for _ in range(count)], 1024)
     answers = _lengths(mean_answer, [exp(spread * noise.inv_cdf(1 - random.random())) for _ in range(count)], 1024)
-    return [RecordedRequest(prompt, answer) for prompt, answer in zip(prompts, answers)]
+    return [RecordedRequest(prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
 
 
 def like_sharegpt(count: int) -> list[RecordedRequest]:

@@ -98,7 +98,8 @@ class Regions:
             AssertionError: names the slot and what is wrong there.
         """
         end, after_hole = 0, False
-        for base, length, is_hole in sorted([(*hole, True) for hole in self.holes] + [(*r, False) for r in self.taken.items()]):
+        runs = [(*hole, True) for hole in self.holes] + [(*region, False) for region in self.taken.items()]
+        for base, length, is_hole in sorted(runs):
             assert length > 0, f"slot {base}: a run of {length} slots"
             assert base == end, f"slot {min(base, end)}: it is in two runs, or in none"
             assert not (is_hole and after_hole), f"slot {base}: two holes touch"

@@ -61,7 +61,7 @@ class ReservingCache(ContiguousCache):
         if not holding.table:
             return False
         end = sequence.num_computed + n
-        assert end <= len(holding.table), f"sequence {sequence.id} needs {end} slots of the {len(holding.table)} reserved"
+        assert end <= len(holding.table), f"sequence {sequence.id}: token {end} in a region of {len(holding.table)}"
         self._live_slots += end - holding.end
         holding.end = end
         return True

@@ -33,7 +33,7 @@ class SlotMemory(Memory, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A request that waits for memory, in slots: what it needs in one piece, what is free, what is free in one piece."""
+    """Who waits for memory, and in slots: what it needs in one piece, what is free, what is free in one piece."""
 
     sequence: int
     needed: int
@@ -98,7 +98,7 @@ class Service:
     # What an open step looks like ------------------------------------------------------------------------------------
 
     def regions(self) -> list[tuple[Sequence, tuple[int, ...], int]]:
-        """Of each running sequence its table, and how many of its tokens are in the cache when the open step is done."""
+        """Of each running sequence its table, and how many tokens it has in the cache once the open step is done."""
         assert self.plan is not None, "no step is open"
         ends = {chunk.sequence: chunk.start + len(chunk.token_ids) for chunk in self.plan.chunks}
         return [
@@ -110,8 +110,8 @@ class Service:
         """Where every slot is, in the open step."""
         size = self.memory.block_size
         held = held_counts((len(table) * size, end, self.final_slots[s.id]) for s, table, end in self.regions())
-        assert held[0] == self.memory.live_slots, f"{held[0]} tokens are there, the memory says {self.memory.live_slots}"
-        assert sum(held) == self.memory.held_slots, f"{sum(held)} slots are held, not {self.memory.held_slots}"
+        says = self.memory.live_slots, self.memory.held_slots
+        assert (held[0], sum(held)) == says, f"live and held are {held[0]}, {sum(held)}; the memory says {says}"
         free = self.memory.total_slots - sum(held)
         if not self.scheduler.num_waiting:
             return SlotCounts(*held, idle=free)

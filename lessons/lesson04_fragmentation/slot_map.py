@@ -63,9 +63,8 @@ def describe(refusal: Refusal) -> str:
 def legend(theme: Theme, slots_per_cell: int = 16) -> Text:
     """What the characters mean."""
     free = theme.glyphs.free
-    return Text(
-        f"{slots_per_cell} slots each: A hold tokens of request A, a are A's and empty, {free} are free", theme.role("quiet")
-    )
+    says = f"one character for {slots_per_cell} slots: A hold tokens of request A, a are A's and empty, {free} are free"
+    return Text(says, theme.role("quiet"))
 
 
 def capital(sequence: int) -> str:
