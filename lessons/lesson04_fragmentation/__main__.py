@@ -43,8 +43,8 @@ def play(stage: Stage) -> Figures:
     utilisation = stage.predict(
         "utilisation, prompt + maximum reserved", 100 * measured.predicted_utilisation(traffic), "%",
         hint=f"Now {len(traffic)} recorded requests: prompts of {prompt:.0f} tokens in the mean, answers of "
-             f"{answer:.0f}, each asking for at most {maximum}. Of the slots held, what part holds a token, over the whole "
-             "run? A prompt is there from the start; an answer comes token by token.",
+             f"{answer:.0f}, each asking for at most {maximum}. Of the slots held, what part holds a token, over the "
+             "whole run? A prompt is there from the start; an answer comes token by token.",
     )  # fmt: skip
 
     buddy = stage.mine.module(LESSON).Buddy
@@ -63,13 +63,14 @@ def play(stage: Stage) -> Figures:
 def _say_hole(stage: Stage, theme: Theme) -> None:
     service, refusal = measured.until_no_hole_fits()
     stage.say(
-        f"{service.memory.total_slots} token slots. Each request gets one contiguous region, for its prompt and for the "
+        f"{service.memory.total_slots} token slots. Each request gets one contiguous region, for its prompt and the "
         f"longest answer that it may get, {measured.MAX_NEW_TOKENS} tokens. Three short answers have ended; G waits."
     )
     stage.picture(Picture([*slot_map(f"Step {service.num_steps}", service, theme), legend(theme)]), "the hole")
+    memory = service.memory
     stage.say(
         f"[bold]{describe(refusal)}.[/] What is free would do {refusal.free / refusal.needed:.1f} times over, but not in "
-        f"one piece. And of the {service.memory.held_slots} slots that are held, {service.memory.live_slots} hold a token."
+        f"one piece. And of the {memory.held_slots} slots that are held, {memory.live_slots} hold a token."
     )
 
 
@@ -81,8 +82,8 @@ def _show_lost(stage: Stage, figures: Figures) -> None:
         [(row.memory, row.held, row.filled, row.lost) for row in figures.lost],
     )
     stage.say(
-        f"And {capital(len(measured.HOLE_REQUESTS) - 1)}, for which no hole was long enough, waited {hole.waited_steps} "
-        f"steps in all; on the paged memory it waits {hole.waited_steps_paged}."
+        f"And {capital(len(measured.HOLE_REQUESTS) - 1)}, for which no hole was long enough, waited "
+        f"{hole.waited_steps} steps in all; on the paged memory it waits {hole.waited_steps_paged}."
     )
 
 

@@ -51,7 +51,7 @@ class BuddyBooks:
         return sorted((base, size) for size, bases in self.free_at.items() for base in bases)
 
     def check(self) -> None:
-        """Verify that the regions tile the pool, each a power of two at its multiple, and that no free buddies are apart.
+        """Verify that the regions tile the pool, each a power of two at its multiple, and no free buddies are apart.
 
         Raises:
             AssertionError: names the slot and what is wrong there.

@@ -13,8 +13,8 @@ MISCONCEPTIONS = {
     "wanted only for what lies between two of them.",
     "keeps_it_whole": "A region that is larger than it must be is split until it is not. Given away whole, all of its "
     "rest is lost to everybody for as long as it is held.",
-    "loses_the_half": "Splitting makes two regions, and the half that is not taken must be entered as free, or its slots "
-    "belong to nobody for ever.",
+    "loses_the_half": "Splitting makes two regions, and the half that is not taken must be entered as free, or its "
+    "slots belong to nobody for ever.",
     "takes_the_largest": "The smallest region that is enough is split, not the largest. A large region, once split, is "
     "no longer there for the request that needs it whole.",
     "needs_an_exact_fit": "That no region of just this size is free does not mean that there is no room: a larger one "
@@ -22,8 +22,8 @@ MISCONCEPTIONS = {
     "never_merges": "A region that comes back must merge with its buddy. Without that, memory only ever gets more "
     "finely divided, and at last no large region is left although every slot is free.",
     "merges_once": "Merging goes on: two buddies make a region that has a buddy of its own, which may be free, too.",
-    "merges_with_the_right": "The buddy is not always the neighbour on the right. It is the other half of what a region "
-    "was split from: left or right, whichever differs from it in one bit, `base ^ size`.",
+    "merges_with_the_right": "The buddy is not always the neighbour on the right. It is the other half of what a "
+    "region was split from: left or right, whichever differs from it in one bit, `base ^ size`.",
     "forgets_the_size": "A free region that starts where the buddy starts need not be the buddy: that may have been "
     "split, and this is only its first piece. It must be free in its whole size.",
     "starts_at_its_own": "A merged pair starts at the lower of the two. When the upper half is the one that came back "

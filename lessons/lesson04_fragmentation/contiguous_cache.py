@@ -250,8 +250,8 @@ def in_engine(make: Callable[[int], ContiguousCache]) -> Callable[..., Any]:
     def memory(pool: Any, tree: Any, swap: Any = None, *, poison_freed: bool = False, **_: Any) -> ContiguousCache:
         if tree.block_size != 1 or swap is not None:
             raise ValueError(
-                f"in_engine: block_size is {tree.block_size}, host_blocks {swap.num_blocks if swap else 0}; a contiguous "
-                "cache takes block_size=1 and host_blocks=0"
+                f"in_engine: block_size is {tree.block_size}, host_blocks {swap.num_blocks if swap else 0}; a "
+                "contiguous cache takes block_size=1 and host_blocks=0"
             )
         cache = make(pool.num_blocks)
         cache.poison_freed = poison_freed
