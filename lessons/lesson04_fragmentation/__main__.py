@@ -69,8 +69,8 @@ def _say_hole(stage: Stage, theme: Theme) -> None:
     stage.picture(Picture([*slot_map(f"Step {service.num_steps}", service, theme), legend(theme)]), "the hole")
     memory = service.memory
     stage.say(
-        f"[bold]{describe(refusal)}.[/] What is free would do {refusal.free / refusal.needed:.1f} times over, but not in "
-        f"one piece. And of the {memory.held_slots} slots that are held, {memory.live_slots} hold a token."
+        f"[bold]{describe(refusal)}.[/] What is free would do {refusal.free / refusal.needed:.1f} times over, but not "
+        f"in one piece. And of the {memory.held_slots} slots that are held, {memory.live_slots} hold a token."
     )
 
 

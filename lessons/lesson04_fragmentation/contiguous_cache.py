@@ -50,10 +50,12 @@ class Holding:
     Args:
         table: all its slots in order; empty for a fork that found no hole.
         end: slots that hold a token once the open step is done. They are the first ones.
+        heir_of: of a fork that found no hole, the sequence with whose tokens it begins.
     """
 
     table: tuple[int, ...]
     end: int
+    heir_of: int | None = None
 
 
 class ContiguousCache:
@@ -149,23 +151,29 @@ class ContiguousCache:
         """Give the child a region of its own and copy the parent's tokens into it, slot by slot.
 
         A region cannot be shared, since two answers cannot both go on behind it. When no hole is long enough the child
-        holds nothing; its first `grow` is refused, so that the scheduler lets it wait and computes it again later.
+        holds nothing but the hope that the parent ends now and leaves it its region; else its first `grow` is refused,
+        so that the scheduler lets it wait and computes it again later.
         """
         of_parent = self._require("fork", parent)
         if child.id in self._holdings:
             raise ValueError(f"{self._name}.fork: sequence {child.id} is admitted already; release it first")
         base = self.space.allocate(self.slots_for(child, of_parent.end))
         if base is None:
-            self._holdings[child.id] = Holding((), 0)
+            self._holdings[child.id] = Holding((), 0, heir_of=parent.id)
             return
         of_child = self._hold(child, base, of_parent.end)
         self._operations += map(CopyBlock, of_parent.table[: of_parent.end], of_child.table)
 
     def release(self, sequence: Sequence) -> None:
-        """Take the sequence's region back."""
+        """Take the sequence's region back, or pass it on to a fork of it that holds none."""
         holding = self._require("release", sequence)
         del self._holdings[sequence.id]
-        if holding.table:
+        heirs = [id for id, other in self._holdings.items() if other.heir_of == sequence.id]
+        if heirs:  # the fork's tokens are all there, since nothing was computed since
+            self._holdings[heirs[0]] = Holding(holding.table, holding.end)
+            for id in heirs[1:]:
+                self._holdings[id].heir_of = heirs[0]
+        elif holding.table:
             self.space.free(holding.table[0])
             self._held_slots -= len(holding.table)
             self._live_slots -= holding.end
