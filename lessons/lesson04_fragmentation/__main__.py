@@ -26,7 +26,8 @@ BAR_CELLS = 40
 def play(stage: Stage) -> Figures:
     """Both acts."""
     trace = getattr(stage.options, "trace", None)
-    count = measured.num_requests(stage.small)
+    scale = measured.SMALL if stage.small else measured.FULL
+    count = scale.num_requests
     traffic = read_requests(Path(trace), count, measured.CONTEXT) if trace else like_sharegpt(count)
     theme = Theme.of(stage.console)
 
@@ -48,10 +49,10 @@ def play(stage: Stage) -> Figures:
     )  # fmt: skip
 
     buddy = stage.mine.module(LESSON).Buddy
-    figures = measure(small=stage.small, traffic=traffic, buddy=buddy)
+    figures = measure(scale, traffic, buddy)
     stage.act(2, "the same requests on six memories")
     _show_lost(stage, figures)
-    _show_shares(stage, figures, len(traffic))
+    _show_shares(stage, figures, len(traffic), scale.pool_slots)
     _show_sweep(stage, theme, figures)
     _show_paper(stage, figures)
     stage.picture(_maps(theme, traffic, buddy), f"slots in step {MAP_STEP}")
@@ -87,7 +88,7 @@ def _show_lost(stage: Stage, figures: Figures) -> None:
     )
 
 
-def _show_shares(stage: Stage, figures: Figures, count: int) -> None:
+def _show_shares(stage: Stage, figures: Figures, count: int, num_slots: int) -> None:
     stage.table(
         "Where the slots were while somebody waited (%)",
         ["memory", "live", "reserved", "internal", "external", "too few", "utilisation"],
@@ -98,7 +99,7 @@ def _show_shares(stage: Stage, figures: Figures, count: int) -> None:
         ],
     )  # fmt: skip
     stage.say(
-        f"{count} requests, a pool of {measured.POOL_SLOTS} slots. Held slots are live, reserved (the request "
+        f"{count} requests, a pool of {num_slots} slots. Held slots are live, reserved (the request "
         "fills them later) or internal (it never does). Free slots are external (enough in sum for the request that "
         "waits, but no hole is long enough) or too few. Utilisation is live ÷ held."
     )
@@ -141,7 +142,7 @@ def _show_paper(stage: Stage, figures: Figures) -> None:
 def _maps(theme: Theme, traffic: list[RecordedRequest], buddy: object) -> Picture:
     """Each memory's pool in the same step, one below the other."""
     picture = Picture([legend(theme)])
-    memories = measured.memories(measured.SMALL_POOL_SLOTS, final_slots(traffic, measured.MAX_NEW_TOKENS), buddy)  # type: ignore[arg-type]
+    memories = measured.memories(measured.DRAWN_POOL_SLOTS, final_slots(traffic, measured.MAX_NEW_TOKENS), buddy)  # type: ignore[arg-type]
     for name, memory in memories.items():
         service = Service(memory, traffic, measured.MAX_NEW_TOKENS, measured.CONTEXT)
         service.open_step()

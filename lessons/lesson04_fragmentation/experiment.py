@@ -21,10 +21,8 @@ from minipaged.memory.prefix_tree import PrefixTree
 CONTEXT = 2048  # positions of the model
 MAX_NEW_TOKENS = 512  # what every user asks for at most, unless a sweep says otherwise
 BLOCK_SIZE = 16  # of the paged memory
-POOL_SLOTS = 8192
-SHORT_POOL_SLOTS = 2048  # for the traffic of short answers: so small that somebody waits there, too
-SMALL_POOL_SLOTS = 4096  # of what is drawn
-PAPER_POOL_SLOTS = 16384  # near the paper's 13-billion-parameter model on its GPU: 15.7 thousand slots
+DRAWN_POOL_SLOTS = 4096
+SHORT_POOL_SLOTS = 2048  # for the traffic of short answers: so few that somebody waits there, too
 SHORT_ANSWER = RecordedRequest(prompt=20, answer=7)
 # A, C and E answer in 7 tokens; B, D and F go on; G waits.
 HOLE_REQUESTS = [RecordedRequest(prompt, answer) for prompt, answer in
@@ -34,6 +32,25 @@ FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 WHOLE, MAXIMUM, BUDDY, ORACLE, GROWING, PAGED = (
     "whole context", "prompt + maximum", "power of two", "oracle", "growing", "paged",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is served, and from how many slots: always so few that somebody waits.
+
+    Args:
+        num_requests: of the traffic.
+        pool_slots: of each memory.
+        paper_slots: the same where the paper's systems are compared.
+    """
+
+    num_requests: int
+    pool_slots: int
+    paper_slots: int
+
+
+# 16384 is near what the paper's model of 13 billion parameters had on its GPU: 15.7 thousand.
+FULL, SMALL = Scale(100, 8192, 16384), Scale(24, 4096, 4096)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +141,6 @@ class Figures:
         return next(shares for shares in self.shares if shares.memory == memory)
 
 
-def num_requests(small: bool) -> int:
-    """How many recorded requests are served."""
-    return 24 if small else 100
-
-
 def paged(num_slots: int) -> KVManager:
     """The engine's own memory. Nothing is shared between requests: that is another lesson's gain."""
     return KVManager(BlockPool(num_slots // BLOCK_SIZE), PrefixTree(BLOCK_SIZE), share_prefixes=False)
@@ -153,29 +165,28 @@ def memories(num_slots: int, final: dict[int, int], buddy: Callable[[int], Any] 
 
 
 def measure(
-    *, small: bool = False, traffic: list[RecordedRequest] | None = None, buddy: Callable[[int], Any] = Buddy
+    scale: Scale = FULL, traffic: list[RecordedRequest] | None = None, buddy: Callable[[int], Any] = Buddy
 ) -> Figures:
     """Everything.
 
     Args:
-        small: fewer requests.
+        scale: how much.
         traffic: the recorded requests; ShareGPT-like ones when None.
         buddy: the buddy allocator.
     """
-    count = num_requests(small)
-    traffic = like_sharegpt(count) if traffic is None else traffic
-    long, short = like_sharegpt(count), like_alpaca(count)
-    pools = (long, POOL_SLOTS), (short, SHORT_POOL_SLOTS)
+    long, short = like_sharegpt(scale.num_requests), like_alpaca(FULL.num_requests)
+    traffic = long if traffic is None else traffic
+    pools = (long, scale.pool_slots), (short, SHORT_POOL_SLOTS)
     sweep = [SweepRow(f, *(reserved_utilisation(*pool, f) for pool in pools)) for f in (*FACTORS, None)]
     return Figures(
         lost=short_answer(buddy),
         hole=hole(),
         mean_prompt=mean(traffic, lambda r: r.prompt),
         mean_answer=mean(traffic, lambda r: min(r.answer, MAX_NEW_TOKENS)),
-        shares=compare(traffic, buddy),
+        shares=compare(traffic, scale.pool_slots, buddy),
         sweep=sweep,
         sweep_paged=[paged_utilisation(*pool) for pool in pools],
-        paper=beside_paper(long, buddy),
+        paper=beside_paper(long, scale.paper_slots, buddy),
     )
 
 
@@ -191,7 +202,7 @@ def short_answer(buddy: Callable[[int], Any] = Buddy) -> list[Lost]:
     """One request with a short answer, alone: what is held for it, and what of that it has filled, when it ends."""
     rows = []
     final = final_slots([SHORT_ANSWER], MAX_NEW_TOKENS)
-    for name, memory in memories(SMALL_POOL_SLOTS, final, buddy).items():
+    for name, memory in memories(DRAWN_POOL_SLOTS, final, buddy).items():
         service = Service(memory, [SHORT_ANSWER], MAX_NEW_TOKENS, CONTEXT)
         held = filled = 0
         while service.scheduler.has_work:
@@ -204,7 +215,7 @@ def short_answer(buddy: Callable[[int], Any] = Buddy) -> list[Lost]:
 
 def until_no_hole_fits() -> tuple[Service, Refusal]:
     """Prompt + maximum, up to the step in which enough is free in sum, and the next request is refused; still open."""
-    service = Service(ReservingCache(SMALL_POOL_SLOTS), HOLE_REQUESTS, MAX_NEW_TOKENS, CONTEXT)
+    service = Service(ReservingCache(DRAWN_POOL_SLOTS), HOLE_REQUESTS, MAX_NEW_TOKENS, CONTEXT)
     while True:
         service.open_step()
         refusal = service.refusal()
@@ -219,7 +230,7 @@ def hole() -> Hole:
     step = service.num_steps
     last = len(HOLE_REQUESTS) - 1
     waited = step + _steps_until_admitted(service, last)
-    other = Service(paged(SMALL_POOL_SLOTS), HOLE_REQUESTS, MAX_NEW_TOKENS, CONTEXT)
+    other = Service(paged(DRAWN_POOL_SLOTS), HOLE_REQUESTS, MAX_NEW_TOKENS, CONTEXT)
     other.open_step()
     waited_paged = 1 + _steps_until_admitted(other, last)
     return Hole(refusal.needed, refusal.free, refusal.largest_hole, step, waited - 1, waited_paged - 1)
@@ -235,10 +246,10 @@ def _steps_until_admitted(service: Service, sequence: int) -> int:
     return steps
 
 
-def compare(traffic: list[RecordedRequest], buddy: Callable[[int], Any] = Buddy) -> list[Shares]:
+def compare(traffic: list[RecordedRequest], num_slots: int, buddy: Callable[[int], Any] = Buddy) -> list[Shares]:
     """The traffic on each memory."""
     rows = []
-    for name, memory in memories(POOL_SLOTS, final_slots(traffic, MAX_NEW_TOKENS), buddy).items():
+    for name, memory in memories(num_slots, final_slots(traffic, MAX_NEW_TOKENS), buddy).items():
         service = Service(memory, traffic, MAX_NEW_TOKENS, CONTEXT)
         counts = service.run()
         parts = (counts.live, counts.reserved, counts.internal, counts.external, counts.short)
@@ -270,16 +281,16 @@ def paged_utilisation(traffic: list[RecordedRequest], num_slots: int) -> float:
     return Service(paged(num_slots), traffic, CONTEXT // 2, CONTEXT).run().utilisation
 
 
-def beside_paper(traffic: list[RecordedRequest], buddy: Callable[[int], Any] = Buddy) -> list[PaperRow]:
+def beside_paper(traffic: list[RecordedRequest], num_slots: int, buddy: Callable[[int], Any] = Buddy) -> list[PaperRow]:
     """The paper's three reserving systems, which find their addresses with a buddy allocator, and the paged one."""
     most = CONTEXT // 2
     final = final_slots(traffic, most)
     rounded = {i: request.prompt + region_size(min(request.answer, most)) - 1 for i, request in enumerate(traffic)}
     cases: list[tuple[str, SlotMemory, float]] = [
-        ("max: whole context", BuddyCache(PAPER_POOL_SLOTS, whole_context(CONTEXT), space=buddy), 20.4),
-        ("pow2: the answer, rounded up", BuddyCache(PAPER_POOL_SLOTS, as_recorded(rounded), space=buddy), 26.8),
-        ("oracle: the answer", BuddyCache(PAPER_POOL_SLOTS, as_recorded(final), space=buddy), 38.2),
-        (PAGED, paged(PAPER_POOL_SLOTS), 96.3),
+        ("max: whole context", BuddyCache(num_slots, whole_context(CONTEXT), space=buddy), 20.4),
+        ("pow2: the answer, rounded up", BuddyCache(num_slots, as_recorded(rounded), space=buddy), 26.8),
+        ("oracle: the answer", BuddyCache(num_slots, as_recorded(final), space=buddy), 38.2),
+        (PAGED, paged(num_slots), 96.3),
     ]
     return [
         PaperRow(name, 100 * Service(memory, traffic, most, CONTEXT).run().pool_utilisation, paper)

@@ -21,7 +21,7 @@ def prompt_and_maximum(sequence: Sequence) -> int:
 
 
 def whole_context(context: int) -> Wants:
-    """As many as the model has positions, whatever the request. (One that asks for more is the scheduler's to refuse.)"""
+    """As many as the model has positions, whatever the request. One that asks for more is the scheduler's to refuse."""
     return lambda sequence: max(context, prompt_and_maximum(sequence))
 
 
