@@ -69,6 +69,7 @@ def task_1(exercise: ModuleType) -> None:
 def task_2(exercise: ModuleType) -> None:
     """free."""
     buddy = exercise.Buddy(16)
+    expect_error("in an empty pool, free(0)", ValueError, lambda: buddy.free(0))
     for _ in range(2):
         buddy.allocate(8)
     expect("of 16 slots, two regions of 8 are taken; free(0) returns", buddy.free(0), None)

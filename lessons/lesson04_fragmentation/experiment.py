@@ -22,6 +22,7 @@ CONTEXT = 2048  # positions of the model
 MAX_NEW_TOKENS = 512  # what every user asks for at most, unless a sweep says otherwise
 BLOCK_SIZE = 16  # of the paged memory
 DRAWN_POOL_SLOTS = 4096
+SHORT_REQUESTS = 60
 SHORT_POOL_SLOTS = 2048  # for the traffic of short answers: so few that somebody waits there, too
 SHORT_ANSWER = RecordedRequest(prompt=20, answer=7)
 # A, C and E answer in 7 tokens; B, D and F go on; G waits.
@@ -50,7 +51,7 @@ class Scale:
 
 
 # 16384 is near what the paper's model of 13 billion parameters had on its GPU: 15.7 thousand.
-FULL, SMALL = Scale(100, 8192, 16384), Scale(24, 4096, 4096)
+FULL, SMALL = Scale(100, 8192, 16384), Scale(20, 4096, 4096)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ def measure(
         traffic: the recorded requests; ShareGPT-like ones when None.
         buddy: the buddy allocator.
     """
-    long, short = like_sharegpt(scale.num_requests), like_alpaca(FULL.num_requests)
+    long, short = like_sharegpt(scale.num_requests), like_alpaca(SHORT_REQUESTS)
     traffic = long if traffic is None else traffic
     pools = (long, scale.pool_slots), (short, SHORT_POOL_SLOTS)
     sweep = [SweepRow(f, *(reserved_utilisation(*pool, f) for pool in pools)) for f in (*FACTORS, None)]
@@ -252,11 +253,14 @@ def compare(traffic: list[RecordedRequest], num_slots: int, buddy: Callable[[int
     for name, memory in memories(num_slots, final_slots(traffic, MAX_NEW_TOKENS), buddy).items():
         service = Service(memory, traffic, MAX_NEW_TOKENS, CONTEXT)
         counts = service.run()
-        parts = (counts.live, counts.reserved, counts.internal, counts.external, counts.short)
         rows.append(
             Shares(
                 name,
-                *(part / counts.total for part in parts),
+                live=counts.pool_utilisation,
+                reserved=counts.reserved / counts.total,
+                internal=counts.internal / counts.total,
+                external=counts.external / counts.total,
+                short=counts.short / counts.total,
                 utilisation=counts.utilisation,
                 mean_running=service.num_running / service.num_steps,
                 steps=service.num_steps,

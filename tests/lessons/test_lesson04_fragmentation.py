@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from random import Random
@@ -499,9 +498,3 @@ def test_the_learners_buddy_takes_the_place_of_ours() -> None:
     rows = experiment.short_answer(Mine)
     assert made == [experiment.DRAWN_POOL_SLOTS]
     assert rows == experiment.short_answer()
-
-
-def test_the_figures_are_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--small", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["lost"][1]["lost"] == 505
