@@ -29,7 +29,7 @@ def play(stage: Stage) -> Figures:
     scale = measured.SMALL if stage.small else measured.FULL
     count = scale.num_requests
     traffic = read_requests(Path(trace), count, measured.CONTEXT) if trace else like_sharegpt(count)
-    theme = Theme.of(stage.console)
+    theme = stage.theme
 
     stage.act(1, "reserve the maximum")
     _say_hole(stage, theme)

@@ -48,11 +48,11 @@ class GrowingCache(ContiguousCache):
         return True
 
     def _move(self, old: tuple[int, ...], new: tuple[int, ...]) -> None:
-        """Copy the computed tokens. The log is executed in order, so where the regions overlap no slot may be written
-        before it was read: downwards the first slot goes first, upwards the last."""
-        pairs = list(zip(old, new, strict=False))
-        if pairs and pairs[0][1] > pairs[0][0]:
-            pairs.reverse()
-        self._operations += [CopyBlock(source, destination) for source, destination in pairs]
+        """Copy the computed tokens.
+
+        A place that overlaps the old one lies below it, else the region would have stayed. The log is executed in
+        order, so from the first slot on none is written before it was read.
+        """
+        self._operations += map(CopyBlock, old, new)
         self.num_moves += 1
-        self.num_copied += len(pairs)
+        self.num_copied += len(old)
