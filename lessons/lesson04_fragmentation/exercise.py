@@ -6,7 +6,7 @@ region is split into two halves, its buddies, and a pair of free buddies becomes
 
 from __future__ import annotations
 
-from lessons.lesson04_fragmentation.buddy_books import BuddyBooks
+from minipaged.memory.contiguous.buddy_books import BuddyBooks
 
 
 def region_size(n: int) -> int:

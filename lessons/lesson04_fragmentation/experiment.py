@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from lessons.lesson04_fragmentation.buddy_cache import BuddyCache
-from lessons.lesson04_fragmentation.growing_cache import GrowingCache
 from lessons.lesson04_fragmentation.recorded_requests import RecordedRequest, like_alpaca, like_sharegpt, mean
-from lessons.lesson04_fragmentation.reserving_cache import ReservingCache, as_recorded, whole_context
 from lessons.lesson04_fragmentation.service import Refusal, Service, SlotMemory, final_slots
 from lessons.lesson04_fragmentation.solution import Buddy, region_size
 from minipaged.memory.block_pool import BlockPool
+from minipaged.memory.contiguous.buddy_cache import BuddyCache
+from minipaged.memory.contiguous.growing_cache import GrowingCache
+from minipaged.memory.contiguous.reserving_cache import ReservingCache, as_recorded, whole_context
 from minipaged.memory.kv_manager import KVManager
 from minipaged.memory.prefix_tree import PrefixTree
 

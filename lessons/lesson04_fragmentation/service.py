@@ -10,12 +10,12 @@ from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from typing import Protocol
 
-from lessons.lesson04_fragmentation.contiguous_cache import ContiguousCache
 from lessons.lesson04_fragmentation.recorded_requests import RecordedRequest
 from lessons.lesson04_fragmentation.scripted_runner import END_OF_TEXT, VOCABULARY, WORD, ScriptedRunner
 from lessons.lesson04_fragmentation.slot_counts import SlotCounts, held_counts
 from minipaged.config import ModelConfig
 from minipaged.engine import Engine
+from minipaged.memory.contiguous.contiguous_cache import ContiguousCache
 from minipaged.plan import StepPlan
 from minipaged.request import Sequence
 from minipaged.sampling_params import SamplingParams

@@ -6,7 +6,7 @@ differs in one bit, the one that is worth the length: `base ^ size`.
 
 from __future__ import annotations
 
-from lessons.lesson04_fragmentation.buddy_books import BuddyBooks
+from minipaged.memory.contiguous.buddy_books import BuddyBooks
 
 
 def region_size(n: int) -> int:

@@ -14,8 +14,6 @@ from minipaged_kernels import reference
 
 from lessons.lesson04_fragmentation import experiment
 from lessons.lesson04_fragmentation.__main__ import main
-from lessons.lesson04_fragmentation.buddy_cache import BuddyCache
-from lessons.lesson04_fragmentation.contiguous_cache import ContiguousCache, in_engine
 from lessons.lesson04_fragmentation.experiment import (
     BUDDY,
     GROWING,
@@ -26,7 +24,6 @@ from lessons.lesson04_fragmentation.experiment import (
     Figures,
     measure,
 )
-from lessons.lesson04_fragmentation.growing_cache import GrowingCache
 from lessons.lesson04_fragmentation.recorded_requests import (
     RecordedRequest,
     like_alpaca,
@@ -35,13 +32,16 @@ from lessons.lesson04_fragmentation.recorded_requests import (
     mean,
     read_requests,
 )
-from lessons.lesson04_fragmentation.regions import Regions
-from lessons.lesson04_fragmentation.reserving_cache import ReservingCache, whole_context
 from lessons.lesson04_fragmentation.service import Service, final_slots
 from lessons.lesson04_fragmentation.slot_map import slot_map
 from lessons.lesson04_fragmentation.solution import Buddy, region_size
 from minipaged.engine import Engine
 from minipaged.llm import LLM
+from minipaged.memory.contiguous.buddy_cache import BuddyCache
+from minipaged.memory.contiguous.contiguous_cache import ContiguousCache, in_engine
+from minipaged.memory.contiguous.growing_cache import GrowingCache
+from minipaged.memory.contiguous.regions import Regions
+from minipaged.memory.contiguous.reserving_cache import ReservingCache, whole_context
 from minipaged.model.kv_cache import KVCache
 from minipaged.model.sampler import Sampler
 from minipaged.parts import Parts

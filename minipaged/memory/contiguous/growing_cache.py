@@ -6,8 +6,8 @@ its tokens are copied there: one `CopyBlock` per slot, which `num_copied` counts
 
 from __future__ import annotations
 
-from lessons.lesson04_fragmentation.contiguous_cache import ContiguousCache
-from lessons.lesson04_fragmentation.regions import Regions
+from minipaged.memory.contiguous.contiguous_cache import ContiguousCache
+from minipaged.memory.contiguous.regions import Regions
 from minipaged.plan import CopyBlock
 from minipaged.request import Sequence
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lessons.lesson04_fragmentation.contiguous_cache import Space
-from lessons.lesson04_fragmentation.reserving_cache import ReservingCache, Wants, prompt_and_maximum
-from lessons.lesson04_fragmentation.solution import Buddy
+from minipaged.memory.contiguous.buddy import Buddy
+from minipaged.memory.contiguous.contiguous_cache import Space
+from minipaged.memory.contiguous.reserving_cache import ReservingCache, Wants, prompt_and_maximum
 
 
 class BuddyCache(ReservingCache):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from lessons.lesson04_fragmentation.contiguous_cache import ContiguousCache, Space
-from lessons.lesson04_fragmentation.regions import Regions
+from minipaged.memory.contiguous.contiguous_cache import ContiguousCache, Space
+from minipaged.memory.contiguous.regions import Regions
 from minipaged.request import Sequence
 
 Wants = Callable[[Sequence], int]  # how many slots a sequence is to have
