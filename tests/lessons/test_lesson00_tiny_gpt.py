@@ -14,9 +14,9 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from lessons.lesson00_tiny_gpt.__main__ import ASSETS, main
 from lessons.lesson00_tiny_gpt.corpus import KIND_WEIGHTS, Corpus
 from lessons.lesson00_tiny_gpt.draw import Draw, EveryDraw
+from lessons.lesson00_tiny_gpt.factory import ASSETS, main
 from lessons.lesson00_tiny_gpt.generation import Continuation, generate
 from lessons.lesson00_tiny_gpt.judge import assess, distinct_share
 from lessons.lesson00_tiny_gpt.model_folder import load_model_folder

@@ -1,4 +1,4 @@
-"""The command line of lesson 0's factory.
+"""The factory's command line: how the shipped model was made, and how to make it again.
 
 `--full` makes tiny-gpt from nothing, `--judge` examines a model, `--small` is a try of ten seconds. It knows the
 order of the work and nothing of the work itself.
@@ -66,7 +66,9 @@ def make(plan: TrainingPlan, text_tokens: int, out: Path, checkpoints: Path | No
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line; returns the exit status: 0, or 1 for a model that is not accepted."""
-    parser = argparse.ArgumentParser(prog="python -m lessons.lesson00_tiny_gpt", description="Make or judge tiny-gpt.")
+    parser = argparse.ArgumentParser(
+        prog="python -m lessons.lesson00_tiny_gpt.factory", description="Make or judge tiny-gpt."
+    )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--full", action="store_true", help="make the text, the tokenizer and the model; judge; save")
     what.add_argument("--small", action="store_true", help="ten seconds of the same, with a smaller model; needs --out")
