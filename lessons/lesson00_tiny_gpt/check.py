@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter
@@ -89,7 +90,7 @@ def task_1(exercise: ModuleType) -> None:
         got = _counted(exercise, documents, vocab_size, end_of_text=1)
         text = [[1, *document, 1] for document in documents]
         for previous in range(vocab_size):
-            pairs = Counter(b for row in text for a, b in zip(row, row[1:], strict=False) if a == previous)
+            pairs = Counter(b for row in text for a, b in itertools.pairwise(row) if a == previous)
             _expect(f"documents {documents}, end_of_text 1: counts[{previous}]", _row(got, previous), dict(pairs), {})
 
 
@@ -142,7 +143,7 @@ def task_3(exercise: ModuleType) -> None:
         documents = _documents(chance, len(counts))
         got = exercise.bits_per_token([row.copy() for row in counts], documents, 1, smoothing)
         text = [[1, *document, 1] for document in documents]
-        pairs = [(a, b) for row in text for a, b in zip(row, row[1:], strict=False)]
+        pairs = [(a, b) for row in text for a, b in itertools.pairwise(row)]
         right = -sum(math.log2(_probability(counts, a, b, smoothing)) for a, b in pairs) / len(pairs)
         what = f"counts {[dict(row) for row in counts]}, documents {documents}, end_of_text 1, smoothing {smoothing}"
         _expect_near(what, got, right, {})

@@ -45,8 +45,8 @@ def probability(counts: Counts, previous: int, token: int, smoothing: float) -> 
         previous, token: token ids.
         smoothing: what is added to every count, above 0.
 
-    A vocabulary of 4, counts[1] == {2: 3, 0: 1}, smoothing 0.5: after token 1 there were 4 observations, and 4 times 0.5
-    was added, 6 in all. probability(counts, 1, 2, 0.5) == 3.5 / 6, and of token 3, never seen there, 0.5 / 6.
+    A vocabulary of 4, counts[1] == {2: 3, 0: 1}, smoothing 0.5: after token 1 there were 4 observations, and 4 times
+    0.5 was added, 6 in all. probability(counts, 1, 2, 0.5) == 3.5 / 6, and of token 3, never seen there, 0.5 / 6.
     """
     raise NotImplementedError("lesson 0, task 2: turn counts into a probability")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -12,6 +13,6 @@ from lessons.lesson00_tiny_gpt.solution import Counts
 def count_pairs(documents: Sequence[Sequence[int]], vocab_size: int, end_of_text: int) -> Counts:
     counts: Counts = [Counter() for _ in range(vocab_size)]
     text = [end_of_text, *(token for document in documents for token in document), end_of_text]
-    for previous, token in zip(text, text[1:], strict=False):
+    for previous, token in itertools.pairwise(text):
         counts[previous][token] += 1
     return counts
