@@ -42,7 +42,7 @@ def play(stage: Stage) -> Figures:
     counted = count(texts, stage.mine.module(LESSON))
     stage.say(
         f"A bigram table counts which token follows which: {counted.table.num_pairs:,} different pairs of "
-        f"{texts.vocab_size**2:,} possible ones, in {counted.seconds:.1f} s. Then it is asked:"
+        f"{texts.vocab_size**2:,} possible ones, in {counted.seconds:.2f} s. Then it is asked:"
     )
     stage.say(_dialogue(counted.prompt, counted.answer))
     stage.say("It knows which words follow each other. It has forgotten the question one token after it was put.")
@@ -50,7 +50,7 @@ def play(stage: Stage) -> Figures:
         "bits per token, bigram table",
         round(counted.table.followers_bits, 2),
         hint="If, after a token, k different ones had been seen and all were equally likely, the next would cost log2 "
-        f"k bits. Over the whole text that comes to {counted.table.followers_bits:.2f}. But they are not equally likely.",
+        f"k bits. Over the whole text that comes to {counted.table.followers_bits:.2f}. But they are not.",
     )
     stage.say(f"Measured on the held-out text: [bold]{counted.bits_per_token:.2f} bits per token[/].")
     floor = stage.predict(
@@ -123,8 +123,9 @@ def _costs(name: str, bits: float) -> tuple[str, str]:
 
     The small GPT's go to one digit: training amplifies the rounding of the processor it runs on.
     """
-    digits = 1 if name == "small GPT" else 2
-    return f"{bits:.{digits}f}", f"{2 ** round(bits, digits):,.{digits - 1}f}"
+    if name == "small GPT":
+        return f"{bits:.1f}", f"{2 ** round(bits, 1):,.1f}"
+    return f"{bits:.2f}", f"{2**bits:,.2f}" if bits < 1 else f"{2**bits:,.1f}"
 
 
 def _dialogue(prompt: str, answer: str) -> str:

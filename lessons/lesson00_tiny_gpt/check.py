@@ -6,7 +6,7 @@ import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 
 from lessons.runner.checks import Wrong, expect
@@ -178,13 +178,13 @@ def task_4(exercise: ModuleType) -> None:
 # Within --------------------------------------------------------------------------------------------------------------
 
 
-def _expect(what: str, got: object, right: object, wrong: dict[str, object]) -> None:
+def _expect(what: str, got: object, right: object, wrong: Mapping[str, object]) -> None:
     """`got` is right; if it is what a misconception gives, it is called by its name."""
     because = next((name for name, value in wrong.items() if got == value), None)
     expect(what, got, right, MISCONCEPTIONS[because] if because else "")
 
 
-def _expect_near(what: str, got: object, right: float, wrong: dict[str, float]) -> None:
+def _expect_near(what: str, got: object, right: float, wrong: Mapping[str, float]) -> None:
     """The same of a number, but for rounding."""
     if not isinstance(got, (int, float)):
         raise Wrong(what, got, right)

@@ -26,7 +26,7 @@ from lessons.lesson00_tiny_gpt.generation import Continuation, generate
 from lessons.lesson00_tiny_gpt.model_folder import load_model_folder
 from lessons.lesson00_tiny_gpt.questions import HELD_OUT_QUESTIONS, fill
 from lessons.lesson00_tiny_gpt.subjects import LANGUAGES, Subject, load_subjects
-from lessons.lesson00_tiny_gpt.tokenizer_training import END_OF_TEXT
+from lessons.lesson00_tiny_gpt.tokenizer_training import end_of_text_id
 from lessons.lesson00_tiny_gpt.trainable_gpt import TrainableGPT
 
 JUDGE_SEED = 900_001  # of the held-out documents; training seeds are small numbers
@@ -123,7 +123,7 @@ def held_out_bits_per_token(model: TrainableGPT, tokenizer: Tokenizer, num_docum
     documents = list(islice(Corpus(JUDGE_SEED), num_documents))
     encoded = [encoding.ids for encoding in tokenizer.encode_batch([document.text for document in documents])]
     num_tokens = sum(len(ids) + 1 for ids in encoded)
-    bits = bits_per_token(model, encoded, tokenizer.token_to_id(END_OF_TEXT))
+    bits = bits_per_token(model, encoded, end_of_text_id(tokenizer))
     return bits, -sum(document.log2_probability for document in documents) / num_tokens
 
 

@@ -38,7 +38,9 @@ def learning_curve(theme: Theme, losses: Sequence[float], levels: Sequence[tuple
     def line_of(bits: float) -> int:
         return max(0, math.floor(LINES_PER_HALVING * math.log2(top / bits)))
 
-    names = {line_of(bits): (name, bits) for name, bits in levels}
+    names: dict[int, list[str]] = {}
+    for name, bits in levels:
+        names.setdefault(line_of(bits), []).append(f"{bits:.2f} {name}")
     columns = [line_of(bits) for bits in means(losses)]
     lines = [Text("bits per token", theme.role("quiet"))]
     for line in range(max(*names, *columns) + 1):
@@ -50,8 +52,7 @@ def learning_curve(theme: Theme, losses: Sequence[float], levels: Sequence[tuple
             style = theme.owner(0) if is_here else theme.role("quiet")
             text.append((theme.glyphs.bar if is_here else rest) * COLUMN_CELLS, style)
         if line in names:
-            name, bits = names[line]
-            text.append(f" {bits:.2f} {name}", theme.role("title"))
+            text.append(f" {', '.join(names[line])}", theme.role("title"))
         lines.append(text)
     axis = f"{theme.glyphs.rule * len(columns) * COLUMN_CELLS}"
     lines.append(Text(f"{'':5} {theme.glyphs.wall}{axis}", theme.role("quiet")))

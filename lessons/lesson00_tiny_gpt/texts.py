@@ -17,7 +17,7 @@ from lessons.lesson00_tiny_gpt.factory import ASSETS
 from lessons.lesson00_tiny_gpt.judge import JUDGE_SEED
 from lessons.lesson00_tiny_gpt.questions import QUESTIONS, START_WEIGHTS, STEP_WEIGHTS
 from lessons.lesson00_tiny_gpt.subjects import Language, load_subjects
-from lessons.lesson00_tiny_gpt.tokenizer_training import END_OF_TEXT
+from lessons.lesson00_tiny_gpt.tokenizer_training import end_of_text_id
 
 TRAINING_SEED = 4
 
@@ -50,7 +50,7 @@ class Texts:
 
     @property
     def end_of_text(self) -> int:
-        return int(self.tokenizer.token_to_id(END_OF_TEXT))
+        return end_of_text_id(self.tokenizer)
 
     @property
     def num_training_tokens(self) -> int:
