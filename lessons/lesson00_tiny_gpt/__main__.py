@@ -125,7 +125,8 @@ def _costs(name: str, bits: float) -> tuple[str, str]:
     """
     if name == "small GPT":
         return f"{bits:.1f}", f"{2 ** round(bits, 1):,.1f}"
-    return f"{bits:.2f}", f"{2**bits:,.2f}" if bits < 1 else f"{2**bits:,.1f}"
+    digits = 0 if bits > 6 else 1 if bits > 1 else 2
+    return f"{bits:.2f}", f"{2**bits:,.{digits}f}"
 
 
 def _dialogue(prompt: str, answer: str) -> str:
