@@ -1,4 +1,4 @@
-"""BuddyBooks: what a buddy allocator writes down, and how it is verified. Taking and giving back is what is built on it.
+"""BuddyBooks: what a buddy allocator writes down, and how it is verified. Taking and giving back stands on it.
 
 Every region is a power of two long and starts at a multiple of its length. The pool starts as its binary digits: 4096
 slots are one region, 12 slots are one of 8 and one of 4.
