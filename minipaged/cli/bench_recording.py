@@ -156,6 +156,8 @@ def measure(model: str, llm: LLM, sequences: int, seconds: float, path: Path) ->
             engine.listeners.append(listen)
 
         engine.listeners[engine.listeners.index(recorder)] = listen
+        gc.collect()
+        gc.freeze()  # the model and its libraries: each turn would look through them before it
         end = time.perf_counter() + seconds
         while time.perf_counter() < end or len(without) < 2 * MIN_ROUNDS:
             requests = begin()
@@ -166,6 +168,7 @@ def measure(model: str, llm: LLM, sequences: int, seconds: float, path: Path) ->
             turn_without()
             for request in requests:
                 engine.cancel(request)
+        gc.unfreeze()
         begin()
         bytes_before = path.stat().st_size
         for _ in range(LONG_STRETCH):
