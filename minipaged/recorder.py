@@ -18,11 +18,11 @@ from typing import Protocol
 
 from minipaged.engine import Engine
 from minipaged.memory.kv_manager import KVManager
-from minipaged.memory.stats import MemoryStats
+from minipaged.memory.stats import Counts, MemoryStats
 from minipaged.request import Request, Sequence
 from minipaged.trace import ChunkRecord, NodeState, StepRecord, TraceHeader
 from minipaged.trace_file import VERSION
-from minipaged.trace_state import Line, SequenceBook, Table, TraceState
+from minipaged.trace_state import Line, SequenceBook, Table, TraceState, place_behind
 
 logger = logging.getLogger("minipaged")
 
@@ -32,6 +32,7 @@ COUNTS = tuple(field.name for field in fields(MemoryStats))
 KEYFRAME_EVERY = 8
 
 _counts = attrgetter(*COUNTS)
+_since_the_beginning = attrgetter(*Counts.__slots__)
 _json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
@@ -78,7 +79,8 @@ class Recorder:
         self._title = title or (lambda request: "")
         self._running: tuple[Sequence, ...] = ()  # as last written
         self._waiting: tuple[Sequence, ...] = ()
-        self._next_step = 0  # what the next record's number will be, unless one is missed
+        self._counted: tuple[int, ...] | None = None  # what the counts were made of
+        self._next_step = 0  # what the next record's number will be, unless one was missed
         self._bytes_since_keyframe = 0
         self._least_bytes = self._bytes_between_keyframes = least_bytes
         #: One line for each sink that failed.
@@ -119,7 +121,8 @@ class Recorder:
         """Write the step down."""
         if not self._sinks:
             return
-        anew, self._is_torn = self._is_torn, True
+        # Also when a Ctrl-C struck in a step, which nobody was told of then, or when recording begins late.
+        anew, self._is_torn = self._is_torn or record.step != self._next_step, True
         try:
             self._bytes_since_keyframe += self._write(self._anew(record) if anew else self._step(record))
             if self._bytes_since_keyframe > self._bytes_between_keyframes:
@@ -151,9 +154,10 @@ class Recorder:
         return len(data)
 
     def _anew(self, record: StepRecord) -> Line:
-        """The line of a step that says everything, since a Ctrl-C struck while the last one was written."""
+        """The line of a step that says everything, since it is not the next one, or the last was not written whole."""
         self._state = TraceState(self._state.header, COUNTS)
         self._running = self._waiting = ()
+        self._counted = None
         self._memory.tiers.journal = {node.id: node for node in self._memory.tree}
         return {"anew": True, **self._step(record)}
 
@@ -164,13 +168,13 @@ class Recorder:
             "time": [round(record.started_seconds, 6), round(record.seconds, 6)],
             "slots": [record.held_slots, record.live_slots],
         }
-        missed, self._next_step = record.step != self._next_step, record.step + 1
+        self._next_step = record.step + 1
         before = (self._running, self._waiting)
         self._running, self._waiting = self._scheduler.running, self._scheduler.waiting
         self._write_new_sequences(line, before)
         self._write_chunks(line, record)
         self._write_record(line, record)
-        suspects = [*self._running, *self._waiting] if missed or self._waiting != before[1] else self._running
+        suspects = [*self._running, *self._waiting] if self._waiting != before[1] else self._running
         self._write_queue(line, "running", self._state.running, before[0], self._running)
         self._write_queue(line, "waiting", self._state.waiting, before[1], self._waiting)
         self._write_books(line, suspects)
@@ -197,7 +201,8 @@ class Recorder:
         line["requests"], line["sequences"] = requests, sequences
 
     def _write_chunks(self, line: Line, record: StepRecord) -> None:
-        books = self._state.sequences
+        books, running = self._state.sequences, self._state.running  # they ran before the step
+        place = run = 0  # whose turn it is of them, and how many decoded just now
         usual_drawers: list[int] = []
         chunks: list[int | tuple[int, int, int, int, int, str]] = []
         tables: list[tuple[int, ...]] = []
@@ -206,15 +211,30 @@ class Recorder:
             table = book.blocks if book is not None else ()
             if chunk.block_table != table:
                 tables.append((chunk.sequence, *_difference(table, chunk.block_table)))
-            if book is None:  # it came and went within the step
+            if (
+                book is not None
+                and place < len(running)
+                and running[place] == chunk.sequence
+                and chunk.num_tokens == 1
+                and chunk.kind == "decode"
+                and chunk.start == book.num_computed
+            ):
+                place += 1
+                run += 1
+            else:
+                if run:
+                    chunks.append(run)
+                    run = 0
                 chunks.append(_whole(chunk))
-                continue
-            usual = chunk.num_tokens == 1 and chunk.kind == "decode" and chunk.start == book.num_computed
-            chunks.append(chunk.sequence if usual else _whole(chunk))
+                place = place_behind(running, chunk.sequence, place)
+                if book is None:  # it came and went within the step
+                    continue
             book.blocks = chunk.block_table
             book.num_computed = chunk.start + chunk.num_tokens
             if book.num_computed == book.num_tokens:
                 usual_drawers.append(chunk.sequence)
+        if run:
+            chunks.append(run)
         line["chunks"], line["tables"] = chunks, tables
 
         drawers = [id for id, _ in record.drawn]
@@ -255,8 +275,12 @@ class Recorder:
         settled: list[tuple[int, ...]] = []
         for sequence in suspects:
             book = books[sequence.id]
-            found = (len(sequence.tokens), sequence.num_computed, sequence.num_preemptions)
-            if found != (book.num_tokens, book.num_computed, book.num_preemptions):
+            if (
+                len(sequence.tokens) != book.num_tokens
+                or sequence.num_computed != book.num_computed
+                or sequence.num_preemptions != book.num_preemptions
+            ):
+                found = (len(sequence.tokens), sequence.num_computed, sequence.num_preemptions)
                 book.num_tokens, book.num_computed, book.num_preemptions = found
                 numbers.append((sequence.id, *found))
             table = table_of(sequence)
@@ -293,6 +317,12 @@ class Recorder:
         line["nodes"] = changes
 
     def _write_counts(self, line: Line) -> None:
+        memory = self._memory
+        on_host = memory.swap.num_used if memory.swap else 0
+        counted = (memory.pool.num_free, memory.pool.num_evictable, on_host, *_since_the_beginning(memory.tiers.counts))
+        if counted == self._counted:
+            return  # all that `stats` says follows from these, and making one takes longer than most of a line
+        self._counted = counted
         counts = list(_counts(self._memory.stats()))
         known = self._state.counts
         if counts != known:

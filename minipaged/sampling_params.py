@@ -11,13 +11,16 @@ from functools import partial
 from operator import index
 from typing import Any
 
+#: Each answer is an object of its own from the start; a mistyped n must not fill the memory with them.
+MOST_ANSWERS = 16_384
+
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
     """What one request asks of the sampler. The names are vLLM's.
 
     Args:
-        n: answers to write for the prompt, at least 1. They differ from each other (unless greedy).
+        n: answers to write for the prompt, 1 to `MOST_ANSWERS`. They differ from each other (unless greedy).
         max_tokens: tokens to generate at most, at least 1; the end-of-text token counts.
         temperature: 0 is greedy: the most probable token, the lowest id on a tie.
         top_k: draw among the k most probable tokens; None draws among all.
@@ -54,6 +57,8 @@ class SamplingParams:
             value = getattr(self, name)
             if value is not None or name in ("n", "max_tokens"):
                 put(name, _int(name, value, least))
+        if self.n > MOST_ANSWERS:
+            raise ValueError(f"SamplingParams: n is {self.n}; it must be at most {MOST_ANSWERS}")
         for name in ("temperature", "top_p"):
             put(name, _float(name, getattr(self, name)))
         if not 0 <= self.temperature < float("inf"):

@@ -4,9 +4,9 @@ The first line is the header, then each step has one, and now and then a keyfram
 explained in `trace_state.py`. To get to a step, the lines are added up from the last keyframe before it. What was just
 looked at is kept, so that going back step by step costs no more than going on.
 
-    {"minipaged_trace":1,"num_blocks":24, …}
+    {"minipaged_trace":2,"num_blocks":24, …}
     {"step":0,"time":[0.0,0.002],"slots":[20,18],"chunks":[[0,0,0,18,0,"prefill"]],"tables":[[0,0,0,1,2,3,4]], …}
-    {"step":1,"time":[0.002,0.001],"slots":[20,19],"chunks":[0],"drawn":[417]}
+    {"step":1,"time":[0.002,0.001],"slots":[20,19],"chunks":[1],"drawn":[417]}
     {"keyframe":{"running":[[0,20,19,0,0,1,2,3,4]],"waiting":[],"nodes":[[2,0,null], …],"counts":[…]}}
 
 A trace can be read while it is still being written: `LiveTrace` is the same over lines in memory.
@@ -15,6 +15,8 @@ A trace can be read while it is still being written: `LiveTrace` is the same ove
 from __future__ import annotations
 
 import json
+import os
+import stat
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
@@ -23,12 +25,23 @@ from os import PathLike
 from typing import Any, BinaryIO
 
 from minipaged.trace import Moment, TraceHeader
-from minipaged.trace_state import Line, TraceState
+from minipaged.trace_state import MAX_NUMBER, Line, OutOfOrderError, TraceState
 
-VERSION = 1
+VERSION = 2
+MAX_BLOCKS = 2**24  # a pool of more is no pool; a reader makes something of each block
+MAX_HEADER_BYTES = 1 << 20
+# Every trace counts these, and may count more; `MemoryStats` explains them.
+COUNTS = (
+    "free_blocks", "evictable_blocks", "held_blocks", "host_blocks", "tokens_from_device", "tokens_from_host",
+    "tokens_copied", "tokens_recomputed", "copies", "swaps_out", "swaps_in", "evictions", "drops", "bytes_moved",
+)  # fmt: skip
 KEPT_MOMENTS = 256  # of those looked at last
-KEPT_ON_THE_WAY = 32  # of the steps before one that was sought: they are likely to be asked for next, going back
+KEPT_ON_THE_WAY = 128  # of the steps before one that was sought: a timeline asks for them next, and so does going back
 
+MAY_BE_NONE = ("num_host_blocks", "block_bytes")  # of a header's numbers; the others are at least 1
+
+# What a line that is no trace's raises.
+_DAMAGES = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 _KEYFRAME = b'{"keyframe"'
 
 
@@ -36,26 +49,32 @@ class TraceWriter:
     """A file that takes a recorder's lines, each as soon as it is there. A context manager.
 
     Args:
-        path: a file that is there is overwritten.
+        path: a file that is there is overwritten, unless another writer is at it.
 
     Raises:
-        ValueError: the file cannot be opened for writing.
+        ValueError: the file cannot be opened for writing, or is being written.
         OSError: from `write`, as from any file.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = path
         try:
-            # Without a buffer: a trace is whole up to its last line, whatever happens to the process.
-            self._file = open(path, "wb", buffering=0)  # noqa: SIM115
+            # Without a buffer: a trace is whole up to its last line, whatever happens to the process. Emptied only
+            # when it is ours alone: two runs that write to one file would leave nothing that can be read.
+            self._file = open(path, "wb", buffering=0, opener=_open_whole)  # noqa: SIM115
+            if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+                if not _is_ours(self._file.fileno()):
+                    self._file.close()
+                    raise ValueError(f"trace {path}: it cannot be written: another run is recorded there")
+                self._file.truncate()
         except OSError as error:
             raise ValueError(f"trace {path}: it cannot be written: {error.strerror}") from None
 
     def write(self, line: bytes) -> None:
         """A line with its newline."""
-        rest = memoryview(line)
-        while rest:
-            rest = rest[self._file.write(rest) :]
+        written = self._file.write(line)
+        while written < len(line):
+            written += self._file.write(memoryview(line)[written:])
 
     def close(self) -> None:
         self._file.close()
@@ -68,6 +87,23 @@ class TraceWriter:
 
     def __str__(self) -> str:
         return f"trace {self.path}"
+
+
+def _open_whole(path: str, flags: int) -> int:
+    return os.open(path, flags & ~os.O_TRUNC, 0o666)
+
+
+def _is_ours(descriptor: int) -> bool:
+    """Takes a lock that goes with the file's being closed. Where there are no locks, everything is ours."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        pass
+    return True
 
 
 class _LineTrace(ABC):
@@ -135,18 +171,25 @@ class _LineTrace(ABC):
             version = found.pop("minipaged_trace")
         except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
             raise ValueError(f"{self._name}, line 1: this is not a minipaged trace") from None
-        if version != VERSION:
-            raise ValueError(f"{self._name}: its version is {version!r}; this program reads version {VERSION}")
+        if type(version) is not int or version != VERSION:
+            raise ValueError(
+                f"{self._name}: its version is {ascii(version)[:40]}; this program reads version {VERSION}"
+            )
         names = found.pop("counts", None)
-        numbers = [value for name, value in found.items() if name != "description"]
+        description = found.pop("description", None)
+        least = {field.name: int(field.name not in MAY_BE_NONE) for field in fields(TraceHeader)}
+        del least["description"]
         if (
-            found.keys() != {field.name for field in fields(TraceHeader)}
+            found.keys() != least.keys()
             or not (isinstance(names, list) and all(isinstance(name, str) for name in names))
-            or not all(isinstance(number, int) and number >= 0 for number in numbers)
-            or not isinstance(found["description"], str)
+            or not set(COUNTS) <= set(names)
+            or len(set(names)) < len(names)
+            or not all(type(found[name]) is int and least[name] <= found[name] <= MAX_NUMBER for name in least)
+            or max(found["num_blocks"], found["num_host_blocks"]) > MAX_BLOCKS
+            or not isinstance(description, str)
         ):
             raise ValueError(f"{self._name}, line 1: the header is damaged")
-        self._state = TraceState(TraceHeader(**found), names)
+        self._state = TraceState(TraceHeader(**found, description=description), names)
 
     def _add(self, line: bytes, place: int) -> None:
         """Note a further line."""
@@ -194,11 +237,13 @@ class TraceReader(_LineTrace):
 
     Raises:
         ValueError: it cannot be read, is no trace, is of another version, or is damaged; the message names the line.
+            From `moment`: somebody has overwritten it meanwhile. Lines that are added do no harm.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         super().__init__(f"trace {path}")
         self.notice: str | None = None
+        self._is_open = False  # all of it was read once
         try:
             self._file: BinaryIO = open(path, "rb")  # noqa: SIM115
         except OSError as error:
@@ -208,6 +253,7 @@ class TraceReader(_LineTrace):
         except BaseException:
             self._file.close()
             raise
+        self._is_open = True
 
     def close(self) -> None:
         self._file.close()
@@ -221,7 +267,7 @@ class TraceReader(_LineTrace):
     def _open(self) -> None:
         """Find every line, and read each once: what is wrong is said now, and not in the middle of the show."""
         try:
-            self._begin(self._file.readline())
+            self._begin(self._file.readline(MAX_HEADER_BYTES))
             place = self._file.tell()
             for line in self._file:
                 if not line.endswith(b"\n") and not _is_whole(line):
@@ -241,9 +287,19 @@ class TraceReader(_LineTrace):
                 if position in keyframes:
                     number += 1
                     self._require_keyframe(keyframes[position])
-            except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+            except OutOfOrderError as error:
+                raise ValueError(f"{self._name}, line {number}: {error}") from None
+            except _DAMAGES as error:
                 what = f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
                 raise ValueError(f"{self._name}, line {number}: this is not a line of a trace ({what})") from None
+
+    def _go(self, position: int, keep: int = KEPT_ON_THE_WAY) -> None:
+        try:
+            super()._go(position, keep)
+        except _DAMAGES:
+            if not self._is_open:
+                raise
+            raise ValueError(f"{self._name}: it was overwritten while it was being read") from None
 
     def _require_keyframe(self, place: int) -> None:
         """Refuse one that does not say what the lines before it add up to."""

@@ -36,6 +36,18 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_folder(tmp_path_factory.mktemp("models") / "tiny")
 
 
+@pytest.fixture(scope="session")
+def trace_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example run, recorded to a file."""
+    from minipaged.trace_file import TraceWriter
+    from minipaged.viz.example import example_trace
+
+    path = tmp_path_factory.mktemp("traces") / "example.trace"
+    with TraceWriter(path) as writer:
+        example_trace(writer)
+    return path
+
+
 @pytest.fixture
 def llm(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An `LLM` on 24 blocks of 4 slots and 8 on the host, its books checked at every step; nothing may be left."""

@@ -66,9 +66,10 @@ class House:
         watermark_blocks: int = 0,
         host_blocks: int = 0,
         share_prefixes: bool = True,
+        memory: Any = None,  # of another kind, over as many slots
         **scheduler_options: Any,
     ) -> None:
-        self.memory = manager(num_blocks, block_size, host_blocks, share_prefixes=share_prefixes)
+        self.memory = memory or manager(num_blocks, block_size, host_blocks, share_prefixes=share_prefixes)
         self.runner = RecordingRunner(num_blocks, block_size, VOCABULARY, host_blocks)
         self.scheduler = Scheduler(
             self.memory,
@@ -127,7 +128,7 @@ class House:
         """Nothing runs, nothing waits, every block is free or evictable."""
         assert not self.scheduler.running
         assert not self.scheduler.waiting
-        assert self.memory.pool.num_available == self.memory.pool.num_blocks
+        assert self.memory.held_slots == 0
         self.memory.check()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import os
 import random
@@ -445,6 +446,35 @@ def test_ctrl_c_while_a_line_is_written(where: str) -> None:
         assert noted.get(moment.record.step, moment) == moment
 
 
+def test_a_run_that_is_recorded_late_and_a_step_that_is_missed_can_be_read_back(tmp_path: Path) -> None:
+    """Their lines begin anew, so that a reader can tell them from lines that were lost."""
+    house = busy_house()
+    house.add(9, max_tokens=30)
+    house.step()
+    house.step()
+    path = tmp_path / "late.trace"
+    with TraceWriter(path) as writer:
+        Recorder(house.engine, writer, title=title, least_bytes=10**6)
+        witness = Witness(house.engine)
+        for _ in range(3):
+            house.step()
+        house.add(5, max_tokens=4)
+
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        house.runner.during_run = interrupt
+        with pytest.raises(KeyboardInterrupt):
+            house.step()
+        house.add(7, max_tokens=4)
+        house.run()
+    with TraceReader(path) as trace:
+        assert [trace.moment(index).record.step for index in range(5)] == [2, 3, 4, 6, 7]
+        assert_all_orders(trace, witness.moments)
+    lines = path.read_bytes().splitlines()
+    assert [index for index, line in enumerate(lines) if b'"anew":true' in line] == [1, 4]
+
+
 def test_a_second_recorder_is_refused() -> None:
     house = House(8, 4)
     with Recorder(house.engine, LiveTrace()), pytest.raises(ValueError, match="has a recorder already"):
@@ -463,7 +493,7 @@ def test_a_memory_without_blocks_is_refused() -> None:
 # What it costs --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("block_size", [8, 16])
+@pytest.mark.parametrize("block_size", [4, 8, 16])
 def test_64_sequences_take_at_most_2_kb_a_step(block_size: int) -> None:
     """Keyframes, header and waiting requests included; the first steps, which admit everybody, too."""
     house = House(64 * 160 // block_size, block_size, host_blocks=200, budget=512)
@@ -477,7 +507,7 @@ def test_64_sequences_take_at_most_2_kb_a_step(block_size: int) -> None:
 
 
 def test_a_decode_costs_a_few_bytes() -> None:
-    """Of a sequence whose table does not change: its id and its token, and two commas."""
+    """Of a sequence whose table does not change: its token and a comma."""
     house = House(64, 32)
     trace, _ = recorded(house, least_bytes=10**6)
     for _ in range(10):
@@ -491,7 +521,23 @@ def test_a_decode_costs_a_few_bytes() -> None:
     house.engine.cancel(house.requests[1])
     house.step()
     house.step()
-    assert 0 < with_nine - len(trace.lines[-1]) <= 8
+    assert 0 < with_nine - len(trace.lines[-1]) <= 6
+
+
+def test_who_stands_behind_one_that_is_gone_is_counted_all_the_same() -> None:
+    """A cancellation between two steps: one chunk is written out, and none of those behind it."""
+    house = House(64, 32)
+    trace, _ = recorded(house, least_bytes=10**6)
+    for _ in range(10):
+        house.add(3, max_tokens=20)
+    house.step()
+    house.step()
+    assert json.loads(trace.lines[-1])["chunks"] == [10]
+    house.engine.cancel(house.requests[4])
+    house.step()
+    assert json.loads(trace.lines[-1])["chunks"] == [4, [5, 5, 4, 1, 0, "decode"], 4]
+    chunks = trace.moment(len(trace) - 1).record.chunks
+    assert [chunk.sequence for chunk in chunks] == [0, 1, 2, 3, 5, 6, 7, 8, 9]
 
 
 def test_the_shipped_model_is_recorded_with_titles(tiny_folder: Path, tmp_path: Path) -> None:

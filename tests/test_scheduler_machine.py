@@ -8,6 +8,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from minipaged.memory.kv_manager import KVManager
 from minipaged.request import Request, Sequence, Status
 from tests.house import House
 
@@ -124,8 +125,9 @@ class SchedulerMachine(RuleBasedStateMachine):
                     assert len(sequence.draws) == request.params.max_tokens
         self.house.assert_answers_right()
         self.house.assert_empty()
-        if not self.house.memory.share_prefixes:
-            assert self.house.memory.pool.num_free == self.house.memory.pool.num_blocks
+        memory = self.house.memory
+        if isinstance(memory, KVManager) and not memory.share_prefixes:
+            assert memory.pool.num_free == memory.pool.num_blocks
 
     def _step_well(self) -> None:
         oldest = self._oldest()

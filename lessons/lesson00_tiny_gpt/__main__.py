@@ -1,105 +1,151 @@
-"""The command line of lesson 0's factory.
+"""Lesson 0, played: a table of pairs forgets the question, a GPT does not; both against the least that is possible.
 
-`--full` makes tiny-gpt from nothing, `--judge` examines a model, `--small` is a try of ten seconds. It knows the
-order of the work and nothing of the work itself.
+`--full` and `--judge` are the factory's (`factory.py`): they make and examine the shipped model.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Sequence
 
-import torch
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lessons.lesson00_tiny_gpt.judge import judge
-from lessons.lesson00_tiny_gpt.model_folder import save_model_folder
-from lessons.lesson00_tiny_gpt.token_stream import make_token_stream
-from lessons.lesson00_tiny_gpt.tokenizer_training import train_tokenizer
-from lessons.lesson00_tiny_gpt.trainable_gpt import GPTShape
-from lessons.lesson00_tiny_gpt.training import TrainingPlan, train
+from lessons.lesson00_tiny_gpt import LESSON, factory
+from lessons.lesson00_tiny_gpt.experiment import Figures, compare, count, num_documents, reckoned_floor
+from lessons.lesson00_tiny_gpt.learning_curve import learning_curve
+from lessons.lesson00_tiny_gpt.small_gpt import BATCH_DOCUMENTS, SHAPE, train_small_gpt
+from lessons.lesson00_tiny_gpt.texts import Texts, make_texts
+from lessons.lesson00_tiny_gpt.trainable_gpt import TrainableGPT
+from lessons.runner.stage import Stage, run
 
-ASSETS = Path(__file__).parents[2] / "minipaged" / "model" / "assets" / "tiny-gpt"
-FULL_TEXT_TOKENS = 8_000_000
-SMALL_TEXT_TOKENS = 100_000
+FACTORY_OPTIONS = ("--full", "--judge")
 
 
-def second_course(first: TrainingPlan) -> TrainingPlan:
-    """Returns the plan of the second course: shorter and gentler, for a text with questions that are put freely.
+def play(stage: Stage) -> Figures:
+    """Both acts."""
+    texts = make_texts(stage.options.language, *num_documents(stage.small))
 
-    The first course teaches what is known about the subjects; this one teaches to look for the subject's name in a
-    question, however it is asked.
+    stage.act(1, "a table of pairs")
+    stage.say(
+        f"The text: {len(texts.training):,} questions with their answers, written just now by this repository's "
+        f"generator. That is {texts.num_training_tokens:,} tokens, of a vocabulary of {texts.vocab_size:,}. "
+        f"{len(texts.held_out)} more are held out: nobody learns from them, all are examined on them. One of these:"
+    )
+    stage.say(f"[dim]{escape(texts.example.text)}[/]")
+    stage.say(
+        f"The generator made its choices for this one with probability 2^{texts.example.log2_probability:.1f}: nobody "
+        f"can know it with fewer than {-texts.example.log2_probability:.1f} bits."
+    )
+    counted = count(texts, stage.mine.module(LESSON))
+    stage.say(
+        f"A bigram table counts which token follows which: {counted.table.num_pairs:,} different pairs of "
+        f"{texts.vocab_size**2:,} possible ones, in {counted.seconds:.2f} s. Then it is asked:"
+    )
+    stage.say(_dialogue(counted.prompt, counted.answer))
+    stage.say("It knows which words follow each other. It has forgotten the question one token after it was put.")
+    bigram = stage.predict(
+        "bits per token, bigram table",
+        round(counted.table.followers_bits, 2),
+        hint="If, after a token, k different ones had been seen and all were equally likely, the next would cost log2 "
+        f"k bits. Over the whole text that comes to {counted.table.followers_bits:.2f}. But they are not.",
+    )
+    stage.say(f"Measured on the held-out text: [bold]{counted.bits_per_token:.2f} bits per token[/].")
+    floor = stage.predict(
+        "bits per token, floor",
+        round(reckoned_floor(texts), 3),
+        hint="The generator chooses 1 of 48 subjects, 1 of 6 questions, and walks on through the subject's sentences. "
+        f"A document has {texts.num_held_out_tokens / len(texts.held_out):.0f} tokens. How many bits of choice is that "
+        "for each token?",
+    )
+    small = stage.predict(
+        "bits per token, small GPT",
+        round(math.sqrt(counted.bits_per_token * reckoned_floor(texts)), 1),
+        hint="It will read the same text once, in half a minute. No arithmetic says how far it comes: below the table, "
+        "it is to be hoped, and not below the floor. Ours is the geometric mean of the two.",
+    )
+
+    stage.act(2, "a network that looks back")
+    stage.say(
+        f"A GPT with {SHAPE.n_layer} layer instead of the shipped model's 4, the same width of {SHAPE.n_embd}, and "
+        f"random numbers for weights. {len(texts.training) // BATCH_DOCUMENTS} steps, of {BATCH_DOCUMENTS} documents "
+        "each: predict every token, see how many bits that took, move each weight a little the way that would have "
+        "taken fewer."
+    )
+    model, losses = _train(stage, texts)
+    figures = compare(texts, counted, model, losses)
+    bits = {row.name: row.bits_per_token for row in figures.rows}
+    levels = [(name, bits[name]) for name in ("uniform", "bigram table", "shipped GPT", "floor")]
+    stage.picture(learning_curve(stage.theme, losses, levels), "a small GPT learns")
+    stage.table(
+        f"The same {len(texts.held_out)} documents, {texts.num_held_out_tokens:,} tokens, for each",
+        ["predicts by", "looks at", "parameters", "tokens read", "bits per token", "like 1 of"],
+        [
+            (
+                row.name,
+                row.looks_at,
+                f"{row.parameters:,}" if row.parameters else "—",
+                f"{row.training_tokens:,}" if row.training_tokens else "—",
+                *_costs(row.name, row.bits_per_token),
+            )
+            for row in figures.rows
+        ],
+        highlight="shipped GPT",
+    )
+    if stage.console.is_terminal:  # its words depend on how this processor rounds; everything else does not
+        stage.say("What the small one answers:")
+        stage.say(_dialogue(counted.prompt, figures.answers["small GPT"]))
+    stage.say("And the shipped one, which the other lessons run:")
+    stage.say(_dialogue(counted.prompt, figures.answers["shipped GPT"]))
+    stage.score(bigram, round(bits["bigram table"], 2))
+    stage.score(floor, round(bits["floor"], 3))
+    stage.score(small, round(bits["small GPT"], 1))
+    return figures
+
+
+def _train(stage: Stage, texts: Texts) -> tuple[TrainableGPT, list[float]]:
+    """Trains, with a bar where somebody sees it."""
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[bits]}"), TimeElapsedColumn())
+    is_seen = stage.console.is_terminal and not stage.console.quiet
+    with Progress(*columns, console=stage.console, transient=True, disable=not is_seen) as progress:
+        bar = progress.add_task("", total=len(texts.training) // BATCH_DOCUMENTS, bits="")
+
+        def on_step(step: int, bits: float) -> None:
+            progress.update(bar, completed=step, bits=f"{bits:.1f} bits per token")
+
+        return train_small_gpt(texts, stage.device, on_step)
+
+
+def _costs(name: str, bits: float) -> tuple[str, str]:
+    """Bits per token, and among how many equally likely tokens that would be a choice.
+
+    The small GPT's go to one digit: training amplifies the rounding of the processor it runs on.
     """
-    return replace(first, seed=first.seed + 1, steps=1500, peak_learning_rate=2e-3, warmup_steps=100)
+    if name == "small GPT":
+        return f"{bits:.1f}", f"{2 ** round(bits, 1):,.1f}"
+    digits = 0 if bits > 6 else 1 if bits > 1 else 2
+    return f"{bits:.2f}", f"{2**bits:,.{digits}f}"
 
 
-def make(plan: TrainingPlan, text_tokens: int, out: Path, checkpoints: Path | None, second: bool) -> list[float]:
-    """Makes tokenizer, texts and model from a plan and saves the folder; returns the losses in bits per token.
-
-    Args:
-        plan: Of the first course.
-        text_tokens: Length of each course's text.
-        out: Where to save.
-        checkpoints: A folder for both courses' checkpoints, or None.
-        second: Whether there is a second course.
-    """
-
-    def log(line: str) -> None:
-        print(line, flush=True)  # a run in the background is read while it runs
-
-    def folder(course: int) -> Path | None:
-        return checkpoints / f"course{course}" if checkpoints is not None else None
-
-    # Tokenizer, training texts and windows each have a seed of their own, all of them derived from one.
-    tokenizer = train_tokenizer(seed=10 * plan.seed + 1)
-    stream = make_token_stream(10 * plan.seed + 2, tokenizer, text_tokens)
-    model, losses = train(plan, stream, checkpoint_folder=folder(1), log=log)
-    if second:
-        stream = make_token_stream(10 * plan.seed + 3, tokenizer, text_tokens, freely=True)
-        model, more_losses = train(second_course(plan), stream, model=model, checkpoint_folder=folder(2), log=log)
-        losses += more_losses
-    save_model_folder(model, tokenizer, out)
-    log(f"saved {out}")
-    return losses
+def _dialogue(prompt: str, answer: str) -> str:
+    return f"[bold]{escape(prompt)}[/]{escape(answer.rstrip())}"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the command line; returns the exit status: 0, or 1 for a model that is not accepted."""
-    parser = argparse.ArgumentParser(prog="python -m lessons.lesson00_tiny_gpt", description="Make or judge tiny-gpt.")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--full", action="store_true", help="make the text, the tokenizer and the model; judge; save")
-    what.add_argument("--small", action="store_true", help="ten seconds of the same, with a smaller model; needs --out")
-    what.add_argument("--judge", metavar="DIR", type=Path, help="judge the model in DIR")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="where to save (default for --full: the shipped model)")
-    parser.add_argument("--checkpoints", metavar="DIR", type=Path, help="keep a checkpoint there, and resume from it")
-    parser.add_argument("--steps", type=int, help="training steps")
-    parser.add_argument("--minutes", type=float, help="train for so long instead; not reproducible")
-    parser.add_argument("--threads", type=int, default=2, help="CPU threads (default 2)")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The lesson's own options."""
+    parser.add_argument("--language", choices=["en", "zh"], default="en", help="of the text")
+    parser.add_argument("--full", action="store_true", help="retrain the shipped model instead; see factory.py")
+    parser.add_argument("--judge", metavar="DIR", help="examine the model in a folder instead; see factory.py")
 
-    torch.set_num_threads(options.threads)
-    if options.judge is not None:
-        return 0 if judge(options.judge) else 1
-    if options.small:
-        if options.out is None:
-            parser.error("--small needs --out DIR, so that it does not replace the shipped model")
-        shape = GPTShape(n_embd=64, n_layer=2, n_head=2)
-        plan = TrainingPlan(
-            shape=shape,
-            steps=options.steps or 60,
-            minutes=options.minutes,
-            seed=options.seed,
-            warmup_steps=10,
-            log_every=10,
-        )
-        make(plan, SMALL_TEXT_TOKENS, options.out, options.checkpoints, second=False)
-        return 0
-    plan = TrainingPlan(steps=options.steps or TrainingPlan().steps, minutes=options.minutes, seed=options.seed)
-    out = options.out or ASSETS
-    make(plan, FULL_TEXT_TOKENS, out, options.checkpoints, second=options.minutes is None)
-    return 0 if judge(out) else 1
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The lesson's command line, or the factory's."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if any(argument.split("=")[0] in FACTORY_OPTIONS for argument in arguments):
+        return factory.main(arguments)
+    return run(LESSON, play, arguments, add_arguments=add_arguments)
 
 
 if __name__ == "__main__":

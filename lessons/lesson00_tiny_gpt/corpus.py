@@ -9,7 +9,7 @@ It does not know tokens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,10 +41,22 @@ class Corpus:
     Args:
         seed: Different seeds give independent streams: one for training, another for validation.
         freely: Whether questions are also put in other words than the six forms; see `questions.ask`.
+        kinds: Which kinds of document, with the weights that they have among all; their probabilities are then those
+            of a corpus that holds nothing else.
+        languages: Which languages, equally often.
     """
 
-    def __init__(self, seed: int, *, freely: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        freely: bool = False,
+        kinds: Sequence[Kind] = tuple(KIND_WEIGHTS),
+        languages: Sequence[Language] = LANGUAGES,
+    ) -> None:
         self._freely = freely
+        self._kinds = tuple(kinds)
+        self._languages = tuple(languages)
         self._draw = Draw(seed)
         self._subjects = {language: load_subjects(language) for language in LANGUAGES}
 
@@ -52,8 +64,8 @@ class Corpus:
         """Yields documents without end."""
         while True:
             self._draw.reset()
-            language = self._draw.choice(LANGUAGES)
-            kind = self._draw.weighted(tuple(KIND_WEIGHTS), tuple(KIND_WEIGHTS.values()))
+            language = self._draw.choice(self._languages)
+            kind = self._draw.weighted(self._kinds, [KIND_WEIGHTS[kind] for kind in self._kinds])
             text = self._write(kind, language)
             yield Document(text, kind, language, self._draw.log2_probability)
 

@@ -26,7 +26,7 @@ from lessons.lesson00_tiny_gpt.generation import Continuation, generate
 from lessons.lesson00_tiny_gpt.model_folder import load_model_folder
 from lessons.lesson00_tiny_gpt.questions import HELD_OUT_QUESTIONS, fill
 from lessons.lesson00_tiny_gpt.subjects import LANGUAGES, Subject, load_subjects
-from lessons.lesson00_tiny_gpt.tokenizer_training import END_OF_TEXT
+from lessons.lesson00_tiny_gpt.tokenizer_training import end_of_text_id
 from lessons.lesson00_tiny_gpt.trainable_gpt import TrainableGPT
 
 JUDGE_SEED = 900_001  # of the held-out documents; training seeds are small numbers
@@ -96,15 +96,17 @@ def assess(continuations: Sequence[Continuation], subjects: Sequence[Subject]) -
 
 
 @torch.inference_mode()
-def held_out_bits_per_token(model: TrainableGPT, tokenizer: Tokenizer, num_documents: int = 512) -> tuple[float, float]:
-    """Returns (the model's bits per token, the generator's own) on documents of a seed that training does not use.
+def bits_per_token(model: TrainableGPT, documents: Sequence[Sequence[int]], end_of_text: int) -> float:
+    """Returns the mean of -log2 P over all tokens of some documents, the end-of-text token behind each included.
 
-    Each document is predicted on its own, after an end-of-text token, and up to the end-of-text token that ends it.
-    None is longer than the model's positions.
+    Each document is predicted on its own, after an end-of-text token. None may be longer than the model's positions.
+
+    Args:
+        model: The model.
+        documents: Token ids, without end-of-text tokens.
+        end_of_text: The token's id.
     """
-    end_of_text = tokenizer.token_to_id(END_OF_TEXT)
-    documents = list(islice(Corpus(JUDGE_SEED), num_documents))
-    encoded = sorted(([*ids.ids, end_of_text] for ids in tokenizer.encode_batch([d.text for d in documents])), key=len)
+    encoded = sorted(([*document, end_of_text] for document in documents), key=len)
     nats = 0.0
     for first in range(0, len(encoded), 32):  # in order of length, so that little of a batch is padding
         rows = encoded[first : first + 32]
@@ -113,8 +115,16 @@ def held_out_bits_per_token(model: TrainableGPT, tokenizer: Tokenizer, num_docum
         targets = torch.tensor([row + [-100] * (longest - len(row)) for row in rows])  # (rows, longest)
         logits = model(inputs, torch.arange(longest).expand_as(inputs))  # (rows, longest, vocab_size)
         nats += F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum").item()
-    num_tokens = sum(len(row) for row in encoded)
-    return nats / math.log(2) / num_tokens, -sum(d.log2_probability for d in documents) / num_tokens
+    return nats / math.log(2) / sum(len(row) for row in encoded)
+
+
+def held_out_bits_per_token(model: TrainableGPT, tokenizer: Tokenizer, num_documents: int = 512) -> tuple[float, float]:
+    """Returns (the model's bits per token, the generator's own) on documents of a seed that training does not use."""
+    documents = list(islice(Corpus(JUDGE_SEED), num_documents))
+    encoded = [encoding.ids for encoding in tokenizer.encode_batch([document.text for document in documents])]
+    num_tokens = sum(len(ids) + 1 for ids in encoded)
+    bits = bits_per_token(model, encoded, end_of_text_id(tokenizer))
+    return bits, -sum(document.log2_probability for document in documents) / num_tokens
 
 
 def _corpus_distinct_share(tokenizer: Tokenizer, num_answers: int) -> float:

@@ -39,3 +39,15 @@ def train_tokenizer(seed: int, num_documents: int = 6000, vocab_size: int = VOCA
     documents = itertools.islice(Corpus(seed), num_documents)
     tokenizer.train_from_iterator((document.text for document in documents), trainer)
     return tokenizer
+
+
+def end_of_text_id(tokenizer: Tokenizer) -> int:
+    """Returns the end-of-text token's id.
+
+    Raises:
+        ValueError: If the tokenizer has no such token.
+    """
+    token_id = tokenizer.token_to_id(END_OF_TEXT)
+    if token_id is None:
+        raise ValueError(f"end_of_text_id: the tokenizer has no token {END_OF_TEXT!r}; expected one")
+    return int(token_id)

@@ -66,7 +66,8 @@ class Lesson:
 def catalogue() -> tuple[Lesson, ...]:
     """All lessons, in order."""
     folders = sorted(path for path in LESSONS.iterdir() if _FOLDER.fullmatch(path.name) and path.is_dir())
-    return tuple(import_module(f"lessons.{folder.name}").LESSON for folder in folders)
+    modules = (import_module(f"lessons.{folder.name}") for folder in folders)
+    return tuple(module.LESSON for module in modules if hasattr(module, "LESSON"))
 
 
 def find(name: str) -> Lesson:

@@ -7,10 +7,11 @@ figures. The stage knows nothing of what is played.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ from rich.table import Table
 from lessons.runner.lesson import Lesson
 from lessons.runner.mine import Mine
 from lessons.runner.workbook import Workbook
+from minipaged.viz.svg import as_svg
+from minipaged.viz.theme import Theme
 
 WIDEST_TEXT_CELLS = 88  # prose wider than this is hard to read
 Play = Callable[["Stage"], Any]
@@ -70,6 +73,11 @@ class Stage:
     options: argparse.Namespace = field(default_factory=argparse.Namespace)
     _predictions: list[Prediction] = field(default_factory=list)
 
+    @property
+    def theme(self) -> Theme:
+        """What a picture may use: all there is for a file, else what the terminal can show."""
+        return Theme() if self.svg else Theme.of(self.console)
+
     def act(self, number: int, title: str) -> None:
         """A heading: what is played now."""
         self.console.print()
@@ -98,14 +106,29 @@ class Stage:
         self._predictions.append(prediction)
         return prediction
 
-    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table: a column of text, then columns of figures. The last row is the real part's, and stands out."""
+    def table(
+        self,
+        title: str,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        *,
+        highlight: object = None,
+    ) -> None:
+        """A table: a column of text, then columns of figures.
+
+        Args:
+            title: above it.
+            columns: headings, with units.
+            rows: as many cells each.
+            highlight: the first cell of the row that stands out, the real part's; None for the last row.
+        """
         table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for i, column in enumerate(columns):
             table.add_column(column, justify="right" if i else "left", overflow="fold")
-        cells = [[str(cell) for cell in row] for row in rows]
-        for row in cells:
-            table.add_row(*row, style="bold" if row is cells[-1] else "")
+        filled = [list(row) for row in rows]
+        real = filled[-1][0] if highlight is None else highlight
+        for row in filled:
+            table.add_row(*map(str, row), style="bold" if row[0] == real else "")
         self.console.print(table)
         self.console.print()
 
@@ -114,8 +137,6 @@ class Stage:
         self.console.print(picture)
         self.console.print()
         if self.svg:
-            from minipaged.viz.svg import as_svg
-
             with open(self.svg, "w", encoding="utf-8") as file:
                 file.write(as_svg(picture, title or self.lesson.name.replace("_", " "), min(self.console.width, 100)))
 
@@ -192,6 +213,8 @@ def run(
     if add_arguments is not None:
         add_arguments(parser)
     options = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that has no such character shows a question mark
     console = Console(quiet=options.json, highlight=False)
     asks = not (options.json or options.no_ask) and sys.stdin.isatty() and sys.stdout.isatty()
     try:
@@ -208,6 +231,15 @@ def run(
         )
         console.print(f"[bold]Lesson {lesson.number}: {lesson.question}[/]", soft_wrap=True)
         figures = play(stage)
+        if options.json:
+            print(json.dumps(asdict(figures) if is_dataclass(figures) else figures, indent=1))  # type: ignore[arg-type]
+        else:
+            readme, number = f"lessons/{lesson.slug}/README.md", lesson.number
+            console.print(f"\nNext: read {readme}, then python -m lessons check {number}", soft_wrap=True)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
@@ -216,18 +248,7 @@ def run(
             raise
         print(f"lesson {lesson.number}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
-    if options.json:
-        print(json.dumps(asdict(figures) if is_dataclass(figures) else _plain(figures), indent=1))  # type: ignore[arg-type]
-    else:
-        console.print()
-        console.print(
-            f"Next: read {lesson.slug}/README.md, then `python -m lessons check {lesson.number}`", soft_wrap=True
-        )
     return 0
-
-
-def _plain(figures: object) -> object:
-    return dict(figures) if isinstance(figures, Mapping) else figures
 
 
 def _number(value: float) -> str:

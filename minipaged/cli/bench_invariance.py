@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from minipaged.cli.random_checkpoint import SIZES, write_checkpoint
+from minipaged.cli.recording import add_record_option, recording, require_writable
 
 if TYPE_CHECKING:
     import torch
@@ -44,10 +45,11 @@ _CASES = (  # neighbours, budget, blocks (None: room for all; 43: it is admitted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--size, --dtype, --rounds, --json."""
+    """--size, --dtype, --rounds, --record, --json."""
     parser.add_argument("--size", choices=sorted(SIZES), default="12.6M", help="parameters of the random model")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of the measurement; the median counts")
+    add_record_option(parser, "the last case, with its preemption,")
     parser.add_argument("--json", action="store_true", help="print the figures only")
 
 
@@ -55,13 +57,16 @@ def run(args: argparse.Namespace) -> int:
     """Compare, measure, print; 1 when the CPU path is not invariant."""
     if args.rounds < 1:
         raise ValueError(f"bench invariance: --rounds is {args.rounds}; it must be at least 1")
+    require_writable(args.record)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = write_checkpoint(Path(folder) / "model", SIZES[args.size])
         alone, _ = _serve(_llm(checkpoint, args.dtype, 2048, None), SIZES[args.size].vocab_size, 0)
         rows = []
-        for neighbours, budget, blocks in _CASES:
+        for case in _CASES:
+            neighbours, budget, blocks = case
             llm = _llm(checkpoint, args.dtype, budget, blocks)
-            logits, preemptions = _serve(llm, SIZES[args.size].vocab_size, neighbours)
+            with recording(llm, args.record if case == _CASES[-1] else None):
+                logits, preemptions = _serve(llm, SIZES[args.size].vocab_size, neighbours)
             different = sum(not logits[position].equal(row) for position, row in alone.items())
             rows.append(
                 {

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from minipaged.cli.random_checkpoint import SIZES, write_checkpoint
+from minipaged.cli.recording import add_record_option, recording, require_writable
 
 PROMPT_TOKENS = 16
 ANSWER_TOKENS = 64
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="the median of which counts (default 5)")
     parser.add_argument("--parts", action="store_true", help="also say where the time goes (the clocks cost a little)")
+    add_record_option(parser, "all rounds (it costs a little)")
     parser.add_argument("--json", action="store_true", help="print the figures only")
 
 
@@ -36,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure and print."""
     if args.rounds < 1:
         raise ValueError(f"bench single: --rounds is {args.rounds}; it must be at least 1")
+    require_writable(args.record)
     from minipaged.cli.bench_kernels import copy_bandwidth
     from minipaged.cli.part_timer import PartTimer
     from minipaged.llm import LLM
@@ -64,11 +67,12 @@ def run(args: argparse.Namespace) -> int:
 
     decode()
     rounds = []  # (seconds a step, copy bandwidth, share of it)
-    for _ in range(args.rounds):
-        before = copy_bandwidth(llm.model.device.type)
-        per_step = statistics.median(decode())
-        copied = (before + copy_bandwidth(llm.model.device.type)) / 2
-        rounds.append((per_step, copied, weight_bytes / per_step / copied))
+    with recording(llm, args.record):
+        for _ in range(args.rounds):
+            before = copy_bandwidth(llm.model.device.type)
+            per_step = statistics.median(decode())
+            copied = (before + copy_bandwidth(llm.model.device.type)) / 2
+            rounds.append((per_step, copied, weight_bytes / per_step / copied))
     per_step, copied, share = sorted(rounds, key=lambda row: row[2])[len(rounds) // 2]
     parts = (
         {part: taken / (ANSWER_TOKENS - 1) for part, taken in sorted(timer.seconds.items(), key=lambda part: -part[1])}

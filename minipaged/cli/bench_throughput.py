@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from minipaged.cli.random_checkpoint import SIZES, Size, write_checkpoint
-from minipaged.trace_file import TraceWriter
+from minipaged.cli.recording import add_record_option, require_writable
 
 _REQUESTS = {"12.6M": 64, "124M": 32}
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="the median of which counts (default 3)")
     parser.add_argument("--attention", help="our kernels' backend (default auto)")
     parser.add_argument("--parts", action="store_true", help="also say where our time goes (the clocks cost a little)")
-    parser.add_argument("--record", metavar="FILE", help="write our last round to a trace, for `minipaged replay`")
+    add_record_option(parser, "our last round")
     parser.add_argument("--json", action="store_true", help="print the figures only")
 
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.attention:
         work["options"] = {"attention": args.attention}
     if args.record:
-        TraceWriter(args.record).close()  # refused now if it cannot be written
+        require_writable(args.record)
         work["record"] = str(Path(args.record).absolute())
     contenders = ["ours", *args.against]
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}

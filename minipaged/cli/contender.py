@@ -17,9 +17,12 @@ from typing import Any
 
 WARM_UP_TOKENS = 8
 
+# Serves prompts, each for so many tokens. Its figures: the "tokens" that were generated, and what it alone can tell.
+Serve = Callable[[list[list[int]], list[int]], dict[str, Any]]
 
-def ours(folder: str, work: dict[str, Any]) -> Callable[[list[list[int]], list[int]], int]:
-    """minipaged, everything at once."""
+
+def ours(folder: str, work: dict[str, Any]) -> Serve:
+    """minipaged, everything at once. Also tells "part_seconds", when the workload asks for "parts"."""
     from minipaged import LLM, SamplingParams
     from minipaged.cli.recording import recording
 
@@ -30,19 +33,19 @@ def ours(folder: str, work: dict[str, Any]) -> Callable[[list[list[int]], list[i
 
         timer = PartTimer(llm)
 
-    def serve(prompts: list[list[int]], lengths: list[int]) -> int:
+    def serve(prompts: list[list[int]], lengths: list[int]) -> dict[str, Any]:
         params = [SamplingParams(temperature=0, max_tokens=length, ignore_eos=True) for length in lengths]
         if timer is not None:
             timer.seconds.clear()  # what the warm-up took is nobody's
-            work["part_seconds"] = timer.seconds
         with recording(llm, work.get("record")):
             outputs = llm.generate(prompts, params, progress=False)
-        return sum(len(output.outputs[0].token_ids) for output in outputs)
+        tokens = sum(len(output.outputs[0].token_ids) for output in outputs)
+        return {"tokens": tokens, "part_seconds": dict(timer.seconds) if timer is not None else {}}
 
     return serve
 
 
-def transformers(folder: str, work: dict[str, Any]) -> Callable[[list[list[int]], list[int]], int]:
+def transformers(folder: str, work: dict[str, Any]) -> Serve:
     """transformers' `generate` in static batches, padded on the left. Tokens beyond a request's length do not count."""
     import torch
     from transformers import GPT2LMHeadModel  # type: ignore[import-not-found, unused-ignore]
@@ -50,7 +53,7 @@ def transformers(folder: str, work: dict[str, Any]) -> Callable[[list[list[int]]
     model = GPT2LMHeadModel.from_pretrained(folder, dtype=getattr(torch, work["dtype"])).eval()
     batch_size = work["batch_size"]
 
-    def serve(prompts: list[list[int]], lengths: list[int]) -> int:
+    def serve(prompts: list[list[int]], lengths: list[int]) -> dict[str, Any]:
         for first in range(0, len(prompts), batch_size):
             members = prompts[first : first + batch_size]
             longest = max(map(len, members))
@@ -60,12 +63,12 @@ def transformers(folder: str, work: dict[str, Any]) -> Callable[[list[list[int]]
             model.generate(
                 ids, attention_mask=mask, max_new_tokens=new, min_new_tokens=new, do_sample=False, pad_token_id=0
             )
-        return sum(lengths)
+        return {"tokens": sum(lengths)}
 
     return serve
 
 
-def vllm(folder: str, work: dict[str, Any]) -> Callable[[list[list[int]], list[int]], int]:
+def vllm(folder: str, work: dict[str, Any]) -> Serve:
     """vLLM's CPU build, prefix caching off."""
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", f"0-{(os.cpu_count() or 1) - 1}")
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
@@ -77,12 +80,12 @@ def vllm(folder: str, work: dict[str, Any]) -> Callable[[list[list[int]], list[i
         max_num_seqs=len(work["prompts"]), seed=0,
     )  # fmt: skip
 
-    def serve(prompts: list[list[int]], lengths: list[int]) -> int:
+    def serve(prompts: list[list[int]], lengths: list[int]) -> dict[str, Any]:
         params = [
             SamplingParams(temperature=0, max_tokens=length, ignore_eos=True, detokenize=False) for length in lengths
         ]
         outputs = llm.generate([{"prompt_token_ids": prompt} for prompt in prompts], params, use_tqdm=False)
-        return sum(len(output.outputs[0].token_ids) for output in outputs)
+        return {"tokens": sum(len(output.outputs[0].token_ids) for output in outputs)}
 
     return serve
 
@@ -115,12 +118,10 @@ def main(name: str, folder: str, workload: str) -> None:
     serve = {"ours": ours, "transformers": transformers, "vllm": vllm}[name](folder, work)
     serve(prompts[: len(prompts) // 4], [min(WARM_UP_TOKENS, length) for length in lengths[: len(prompts) // 4]])
     began = time.perf_counter()
-    generated = serve(prompts, lengths)
-    seconds = time.perf_counter() - began
-    figures: dict[str, Any] = {"tokens": generated, "seconds": seconds}
+    figures = serve(prompts, lengths)
+    figures["seconds"] = time.perf_counter() - began
     if name == "ours":
         figures["matrix_rate"] = matrix_rate(work["dtype"])
-        figures["part_seconds"] = work.get("part_seconds", {})
     print("\n" + json.dumps(figures), flush=True)
 
 

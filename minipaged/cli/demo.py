@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from minipaged.cli.demo_prompts import DEMO_PROMPTS, SHOWN_TITLES
 from minipaged.cli.options import add_model_option, settle_threads
-from minipaged.cli.recording import add_record_option
+from minipaged.cli.recording import add_record_option, replay_hint
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
     total_slots = args.num_blocks * BLOCK_SIZE
     print_scoreboard(console, scores, agreements, total_slots, BLOCK_SIZE, torch.get_num_threads())
     console.print(f"[dim]The whole demo took {time.perf_counter() - started_seconds:.0f} s.[/]")
+    if args.record:
+        console.print(replay_hint(args.record), soft_wrap=True, markup=False)
     if args.json:
         print(json.dumps(_figures(llm, tasks, meter, scores, agreements), ensure_ascii=False, indent=2))
     return int(any(agreement.different for agreement in agreements))
@@ -106,6 +108,7 @@ def _tasks(llm: LLM, max_tokens: int, num_requests: int | None, seed: int, conso
     """The prompts as token ids, in their order of arrival; those that could never fit are left out, and counted."""
     from minipaged.cli.four_ways import Task
     from minipaged.sampling_params import SamplingParams
+    from minipaged.viz.theme import many
 
     if llm.tokenizer is None:
         raise ValueError("demo: this model has no tokenizer.json, and the demo's prompts are text")
@@ -126,7 +129,9 @@ def _tasks(llm: LLM, max_tokens: int, num_requests: int | None, seed: int, conso
             "give more --num-blocks or fewer --max-tokens"
         )
     if too_long:
-        console.print(f"[yellow]Left out: {len(too_long)} prompts that may need more than {limit} token slots.[/]")
+        console.print(
+            f"[yellow]Left out: {many(len(too_long), 'prompt')} that may need more than {limit} token slots.[/]"
+        )
     random.Random(seed).shuffle(tasks)
     return tasks
 
@@ -204,14 +209,15 @@ def _arrival_step(number: int) -> int:
 
 def _print_opening(console: Console, llm: LLM, tasks: list[Task]) -> None:
     from minipaged.cli.scoreboard import print_prose
+    from minipaged.viz.theme import many
 
     lengths = [len(task.token_ids) for task in tasks]
     needed = sum(-(-task.max_slots // BLOCK_SIZE) for task in tasks)
     print_prose(console, f"[dim]{llm.description}[/]")
     print_prose(
         console,
-        f"{len(tasks)} prompts of {min(lengths)} to {max(lengths)} tokens arrive over time. Together they may come to "
-        f"need {needed} blocks; the pool has {llm.kv_cache.num_blocks}.",
+        f"{many(len(tasks), 'prompt')} of {min(lengths)} to {max(lengths)} tokens arrive over time. Together they may "
+        f"come to need {many(needed, 'block')}; the pool has {llm.kv_cache.num_blocks}.",
     )
     console.print()
 
@@ -222,17 +228,19 @@ def _print_served(console: Console, meter: StepMeter, served: list[_Served]) -> 
 
     from minipaged.cli.scoreboard import WIDEST_TEXT_CELLS, print_prose
     from minipaged.cli.terminal_text import wrap
+    from minipaged.viz.theme import many
 
     given_up = "No request had to give its blocks up."
     if meter.num_preemptions:
         times = "Once" if meter.num_preemptions == 1 else f"{meter.num_preemptions} times"
         given_up = (
             f"{times} a request gave its blocks to an older one and was resumed later; for that, "
-            f"{meter.num_recomputed} tokens were computed again."
+            f"{many(meter.num_recomputed, 'token')} had to be computed again."
         )
+    all_were = "The one was" if len(served) == 1 else f"All {len(served)} were"
     print_prose(
         console,
-        f"All {len(served)} were answered in {meter.steps} steps, {meter.mean_batch:.1f} of them at a time on average, "
+        f"{all_were} answered in {many(meter.steps, 'step')}, {meter.mean_batch:.1f} of them at a time on average, "
         f"while up to {meter.peak_waiting} waited for blocks. {given_up} Some of the answers:",
     )
     shown = [one for title in SHOWN_TITLES for one in served if one.task.title == title] or served[:2]

@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from minipaged.cli.options import add_engine_options, add_model_option, engine_options, settle_threads
-from minipaged.cli.recording import add_record_option, recording
+from minipaged.cli.recording import add_record_option, recording, replay_hint
 from minipaged.cli.terminal_text import printable
 from minipaged.sampling_params import SamplingParams
 
@@ -98,6 +98,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"minipaged: the forward pass failed: {stream.request.error}", file=sys.stderr)
     if chatty:
         print(_summary(streams, time.perf_counter() - started_seconds), file=sys.stderr)
+        if args.record:
+            print(replay_hint(args.record), file=sys.stderr)
     failed = any(stream.request.error is not None for stream in streams)
     return int(failed or (recorder is not None and bool(recorder.failures)))
 
@@ -228,7 +230,8 @@ def _summary(streams: list[Stream], seconds: float) -> str:
     sequences = [sequence for stream in streams for sequence in stream.request.sequences]
     num_tokens = sum(len(sequence.draws) for sequence in sequences)
     num_cut = sum(sequence.finish_reason == "length" for sequence in sequences)
-    line = f"{num_tokens} tokens in {seconds:.1f} s, {num_tokens / max(seconds, 1e-9):.0f} tokens/s"
+    tokens = "1 token" if num_tokens == 1 else f"{num_tokens} tokens"
+    line = f"{tokens} in {seconds:.1f} s, {num_tokens / max(seconds, 1e-9):.0f} tokens/s"
     if num_cut:
         what = "the answer was" if len(sequences) == 1 else f"{num_cut} of {len(sequences)} answers were"
         line += f"; {what} cut off by --max-tokens"

@@ -13,7 +13,8 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from minipaged.cli.watch import add_speed_option
+from minipaged.cli.recording import say_why_no_picture
+from minipaged.cli.watch import add_speed_option, parse_speed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,8 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "they do."
     )
     parser.add_argument("trace", metavar="TRACE", type=Path, help="the file that --record has written")
-    parser.add_argument("--step", type=int, metavar="N", help="begin there; what to print (default: the last)")
-    parser.add_argument("--panel", default="overview", metavar="NAME", help="what to show: overview, blocks, tables …")
+    parser.add_argument(
+        "--step", type=int, metavar="N", help="begin there, counting from 0; what to print (default: the last)"
+    )
+    parser.add_argument(
+        "--panel",
+        default="overview",
+        metavar="NAME",
+        help="what to show: overview, blocks, tables, timeline, tree or life",
+    )
     parser.add_argument("--follow", metavar="NAME", help="a sequence by its name, such as A, or a block by its number")
     add_speed_option(parser)
     outputs = parser.add_argument_group("instead of playing it")
@@ -48,13 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plays the trace, or writes what was asked for."""
+    speed = parse_speed(args.speed)
     from rich.console import Console
 
     from minipaged.trace_file import TraceReader
     from minipaged.viz.history import History
     from minipaged.viz.player import Player
-    from minipaged.viz.stage import is_interactive, perform
+    from minipaged.viz.stage import perform, why_no_picture
     from minipaged.viz.summary import summary
+    from minipaged.viz.theme import Theme
 
     with TraceReader(args.trace) as trace:
         if trace.notice:
@@ -65,12 +75,14 @@ def run(args: argparse.Namespace) -> int:
         index = _index(trace, args.step)
         if args.text or args.svg or args.html:
             _write(args, history, index, view, console)
-        elif is_interactive(console) and len(trace):
+        elif not (why := why_no_picture(console)) and len(trace):
             first = index if args.step is not None else 0
-            player = Player(history, speed=args.speed, paused=args.step is not None, index=first, view=view)
+            player = Player(history, speed=speed, paused=args.step is not None, index=first, view=view)
             perform(player, console)
         else:
-            print(trace.header.description)
+            if why:
+                say_why_no_picture(why)
+            print(Theme().text(trace.header.description))  # no control characters from a file
             print("\n".join(summary(trace)))
     return 0
 
@@ -88,6 +100,9 @@ def _write(args: argparse.Namespace, history: History, index: int, view: View, c
 
     if not len(history):
         raise ValueError(f"replay: {args.trace} has no step that could be shown")
+    for file in (args.svg, args.html):
+        if file is not None and file.exists() and file.samefile(args.trace):
+            raise ValueError(f"replay: {file} is the trace itself; name another file")
     for what, cells in (("width", args.width), ("height", args.height)):
         if cells is not None and cells < 1:
             raise ValueError(f"replay: --{what} is {cells}; it must be at least 1")
@@ -137,9 +152,11 @@ def _view(args: argparse.Namespace, trace: Trace) -> View:
     Raises:
         ValueError: there is no such panel, or no such name.
     """
-    from minipaged.viz.dashboard import View
+    from minipaged.viz.dashboard import PANELS, View
     from minipaged.viz.theme import sequence_named
 
+    if args.panel not in PANELS:
+        raise ValueError(f"replay: --panel is {args.panel!r}; it must be one of {', '.join(PANELS)}")
     if args.follow is None:
         return View(args.panel)
     if args.follow.isdecimal():

@@ -7,17 +7,18 @@ memory, and what is shown is drawn from that trace alone, by `viz`. Without a te
 from __future__ import annotations
 
 import argparse
+import os
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minipaged.cli.options import add_engine_options, add_model_option, engine_options, settle_threads
-from minipaged.cli.recording import add_record_option
+from minipaged.cli.recording import add_record_option, replay_hint, say_why_no_picture
 from minipaged.cli.workload import BUILT_IN, Arrival, read_workload
+from minipaged.request import Request
 
 if TYPE_CHECKING:
     from minipaged.llm import LLM, Stream
-    from minipaged.request import Request
 
 # A pool in which the built-in workload meets everything there is to see. On a larger one, nothing need ever move.
 SMALL = {"num_blocks": 32, "host_blocks": 12, "block_size": 8, "max_batch_tokens": 48, "max_sequences": 8}
@@ -51,8 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the workload; 1 when a forward pass failed."""
+    """Runs the workload; 1 when a forward pass failed, 130 when Ctrl-C ended it. What ran is summed up in any case."""
+    speed = parse_speed(args.speed)
     arrivals = read_workload(args.workload)
+    if args.record and os.path.exists(args.record) and os.path.samefile(args.record, args.workload):
+        raise ValueError(f"watch: --record {args.record} is the workload itself; name another file")
 
     from contextlib import ExitStack
 
@@ -64,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     from minipaged.viz.answers import Answers
     from minipaged.viz.history import History
     from minipaged.viz.player import Player
-    from minipaged.viz.stage import is_interactive, perform
+    from minipaged.viz.stage import perform, why_no_picture
     from minipaged.viz.summary import summary
 
     console = Console(highlight=False)
@@ -84,20 +88,26 @@ def run(args: argparse.Namespace) -> int:
                 llm.step()  # computes nothing; it has a record of who ended after the last step
             return is_behind
 
-        if is_interactive(console):
-            history = History(trace)
-            answers = Answers(history, llm.tokenizer.decode) if llm.tokenizer else None
-            step()  # there is one to be shown
-            player = Player(history, live=True, speed=args.speed, has_texts=answers is not None)
-            perform(player, console, step=step, answers=answers)
-        else:
-            print(llm.description)
-            while step():
-                pass
+        status = 0
+        try:
+            if why := why_no_picture(console):
+                say_why_no_picture(why)
+                print(llm.description)
+                while step():
+                    pass
+            else:
+                history = History(trace)
+                answers = Answers(history, llm.tokenizer.decode) if llm.tokenizer else None
+                step()  # there is one to be shown
+                player = Player(history, live=True, speed=speed, has_texts=answers is not None)
+                perform(player, console, step=step, answers=answers)
+        except KeyboardInterrupt:
+            status = 130
+            print("\nInterrupted. Until then:")
         print("\n".join(summary(trace)))
     if args.record:
-        print(f"See it again: minipaged replay {args.record}")
-    return int(feed.failed or bool(recorder.failures))
+        print(replay_hint(args.record))
+    return status or int(feed.failed or bool(recorder.failures))
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
@@ -126,8 +136,8 @@ class Feed:
         self._arrivals = deque(arrivals)
         self._streams: list[Stream] = []  # a stream that is let go cancels its request
         self._titles: dict[int, str] = {}
-        for arrival in arrivals:
-            self._require_fit(arrival)
+        for number, arrival in enumerate(arrivals):
+            self._require_fit(arrival, number)
 
     @property
     def failed(self) -> bool:
@@ -153,8 +163,8 @@ class Feed:
         self._llm.step()
         return True
 
-    def _require_fit(self, arrival: Arrival) -> None:
-        """Now, and not in the middle of the show."""
+    def _require_fit(self, arrival: Arrival, number: int) -> None:
+        """Now, and not in the middle of the show; `number` will be the request's."""
         llm, prompt = self._llm, arrival.prompt
         if llm.tokenizer is None and (isinstance(prompt, str) or arrival.params.stop):
             raise ValueError(
@@ -166,21 +176,17 @@ class Feed:
         last = llm.model_config.vocab_size - 1
         if max(prompt) > last:
             raise ValueError(f"workload, {arrival.origin}: token id {max(prompt)} is above the model's last, {last}")
-        need = len(prompt) + arrival.params.max_tokens - 1
-        limit = min(llm.engine.scheduler.memory.max_sequence_slots, llm.model_config.max_positions)
-        if need > limit:
-            raise ValueError(
-                f"workload, {arrival.origin}: it needs {need} token slots (prompt {len(prompt)} + max_tokens "
-                f"{arrival.params.max_tokens} - 1); pool and model give one sequence {limit}"
-            )
+        try:
+            llm.engine.scheduler.require_fit(Request(number, prompt, arrival.params, 0, frozenset()))
+        except ValueError as error:
+            raise ValueError(f"workload, {arrival.origin}: {error}") from None
 
 
 def add_speed_option(parser: argparse.ArgumentParser) -> None:
     """--speed."""
     parser.add_argument(
         "--speed",
-        type=parse_speed,
-        default=DEFAULT_SPEED,
+        default=f"{DEFAULT_SPEED:g}",
         metavar="N",
         help=f"steps per second (default {DEFAULT_SPEED:g})",
     )
@@ -190,12 +196,12 @@ def parse_speed(text: str) -> float:
     """Steps per second: above 0.
 
     Raises:
-        argparse.ArgumentTypeError: anything else.
+        ValueError: anything else.
     """
     try:
         speed = float(text)
     except ValueError:
         speed = 0.0
     if not speed > 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no speed; write steps per second, such as 8")
+        raise ValueError(f"--speed is {text!r}; it must be steps per second, above 0, such as 8")
     return speed

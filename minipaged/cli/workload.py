@@ -50,7 +50,8 @@ def read_workload(path: Path) -> list[Arrival]:
         ValueError: the file cannot be read, or a line of it is no request; the message names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # At line feeds only: a JSON text may hold what other programs take for the end of a line, such as U+2028.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"the workload {path} cannot be read: {reason}") from None
@@ -76,9 +77,11 @@ def parse_workload(lines: Iterable[str]) -> list[Arrival]:
 
 def _arrival(line: str, origin: str) -> Arrival:
     try:
-        fields = json.loads(line)
+        fields = json.loads(line, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON: {error.msg} at character {error.pos + 1}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply to be a request") from None
     if not isinstance(fields, dict):
         raise ValueError(f"it is {_short(fields)}; it must be an object with at least a prompt")
     if "prompt" not in fields:
@@ -99,6 +102,15 @@ def _arrival(line: str, origin: str) -> Arrival:
     fields.setdefault("temperature", VARIED_TEMPERATURE if fields.get("n", 1) != 1 else 0.0)
     params = SamplingParams.from_dict(fields)
     return Arrival(prompt, params, arrive_step, " ".join(title.split())[:TITLE_CHARACTERS], origin)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, in which nothing may be said twice: of two prompts, one would be lost."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"it says {next(name for name in names if names.count(name) > 1)!r} twice")
+    return fields
 
 
 def _is_whole(value: Any) -> bool:

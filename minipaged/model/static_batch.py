@@ -19,6 +19,35 @@ from minipaged.model.sampler import Sampler
 from minipaged.plan import Draw, Sampling
 from minipaged.sampling_params import SamplingParams
 
+Pad = Callable[[Sequence[Sequence[int]]], tuple[list[list[int]], list[int]]]
+Hide = Callable[[torch.Tensor, int], torch.Tensor]
+
+
+def pad(prompts: Sequence[Sequence[int]]) -> tuple[list[list[int]], list[int]]:
+    """Prompts made equally long, by padding behind their ends.
+
+    A token's position is then its column. Padding leaves K and V in columns that no row looks at before the answer has
+    overwritten them.
+
+    Returns:
+        The token ids, (batch, longest); and for each prompt the column of its last token.
+    """
+    longest = max(len(prompt) for prompt in prompts)
+    return [[*prompt, *[0] * (longest - len(prompt))] for prompt in prompts], [len(prompt) - 1 for prompt in prompts]
+
+
+def hide(positions: torch.Tensor, columns: int) -> torch.Tensor:
+    """Which columns each new token must not see: those behind its own.
+
+    Args:
+        positions: (batch, new), each new token's column.
+        columns: of the cache, from the first, that are looked at in this step.
+
+    Returns:
+        (batch, new, columns), True where it must not look.
+    """
+    return torch.arange(columns, device=positions.device) > positions[:, :, None]
+
 
 @dataclass(slots=True)
 class StaticAnswer:
@@ -39,6 +68,8 @@ class StaticResult:
     answers: list[StaticAnswer]
     batches: int = 0
     steps: int = 0
+    padded_rows: int = 0  # of the prompts' rows, those that only make them equally long
+    idle_rows: int = 0  # of the rows behind the prompts', those of members that had ended
     reserved_slots: int = 0  # token slots that the batch holds, summed
     live_slots: int = 0  # of them, those with a token of an unfinished member, summed
     peak_reserved_slots: int = 0
@@ -56,6 +87,8 @@ def generate_static(
     seed: int = 0,
     sampler: Sampler | None = None,
     on_batch: Callable[[int], None] | None = None,
+    pad: Pad = pad,
+    hide: Hide = hide,
 ) -> StaticResult:
     """Continues prompts batch by batch, in their order. Of `params`, `n` and `stop` are not looked at.
 
@@ -68,6 +101,8 @@ def generate_static(
         seed: stands in where `params.seed` is None.
         sampler: draws the tokens.
         on_batch: called after each batch with the number of prompts answered so far.
+        pad: makes a batch's prompts equally long, as `pad` does.
+        hide: says what a row must not see, as `hide` does.
 
     Raises:
         ValueError: an empty prompt, or one that fits neither the model's positions nor `max_slots`; nothing has run.
@@ -100,6 +135,8 @@ def generate_static(
                 [samplings[i] for i in members],
                 [result.answers[i] for i in members],
                 reserved=max(needs[i] for i in members),
+                pad=pad,
+                hide=hide,
             )
             while batch.active:
                 batch.step(result)
@@ -135,6 +172,8 @@ class _Batch:
         samplings: list[Sampling],
         answers: list[StaticAnswer],
         reserved: int,
+        pad: Pad,
+        hide: Hide,
     ) -> None:
         config = model.config
         self.model, self.sampler = model, sampler
@@ -142,14 +181,12 @@ class _Batch:
         self.active = list(range(len(prompts)))  # members that have not ended
         self.eos = set(config.eos_token_ids)
 
-        # A token's position is its column, so a member that is shorter than another is padded behind its end. Padding
-        # leaves K and V there that no row looks at before the answer has overwritten them.
-        longest = max(len(prompt) for prompt in prompts)
-        padded = [[*prompt, *[0] * (longest - len(prompt))] for prompt in prompts]
+        self.hide = hide
+        padded, self.last = pad(prompts)  # `last`: the position, which is also the column, of each one's newest token
         self.token_ids = torch.tensor(padded, device=model.device)  # (batch, new)
-        self.positions = torch.arange(longest, device=model.device).expand(len(prompts), -1)  # (batch, new)
-        self.last = [len(prompt) - 1 for prompt in prompts]  # position of each member's newest token
-        self.last_rows = list(self.last)  # its place among the new ones
+        self.positions = torch.arange(len(padded[0]), device=model.device).expand(len(prompts), -1)  # (batch, new)
+        self.last_rows = list(self.last)  # the newest token's place among the new ones
+        self.num_padded = sum(len(row) - len(prompt) for row, prompt in zip(padded, prompts, strict=True))
         self.cache = torch.zeros(
             (config.num_layers, 2, len(prompts), config.num_kv_heads, reserved, config.head_dim),
             dtype=model.dtype,
@@ -168,6 +205,8 @@ class _Batch:
 
         result.steps += 1
         result.num_tokens_computed += batch * new
+        result.padded_rows += self.num_padded
+        result.idle_rows += batch - len(self.active)
         result.sequence_steps += len(self.active)
         result.reserved_slots += batch * self.cache.shape[4]
         result.peak_reserved_slots = max(result.peak_reserved_slots, batch * self.cache.shape[4])
@@ -183,6 +222,7 @@ class _Batch:
         self.token_ids = torch.tensor(newest, device=self.model.device)  # (batch, 1)
         self.positions = torch.tensor(self.last, device=self.model.device)[:, None]  # (batch, 1)
         self.last_rows = [0] * batch
+        self.num_padded = 0
 
     def _take(self, member: int, draw: Draw) -> None:
         answer, params = self.answers[member], self.params[member]
@@ -197,7 +237,7 @@ class _Batch:
         batch, new = self.token_ids.shape
         members = torch.arange(batch, device=self.model.device)[:, None]  # (batch, 1)
         columns = int(self.positions.max()) + 1  # those that any row of this step can see
-        future = torch.arange(columns, device=self.model.device) > self.positions[:, :, None]  # (batch, new, columns)
+        future = self.hide(self.positions, columns)  # (batch, new, columns)
 
         def attend(layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
             keys, values = self.cache[layer]  # each (batch, kv_heads, reserved, head_dim)

@@ -26,6 +26,10 @@ from minipaged.viz.theme import Theme, letter
 
 MANY = "#"  # shared by ten or more
 _FOLLOWED, _IN_THE_BACK, _CHOSEN = Style(bold=True, underline=True), Style(dim=True), Style(reverse=True)
+_MARKED = {
+    "new": "new", "shared": "one more holder", "copied": "copied", "dropped": "evicted", "swapped out": "swapped out",
+    "swapped in": "swapped in", "released": "released",
+}  # fmt: skip
 _COLUMNS = (64, 48, 32, 24, 16, 12, 8, 4, 2, 1)
 
 
@@ -59,15 +63,19 @@ class BlockMap:
         self._host_kinds = marks(changes, "host")
 
     def draw(self, width: int, height: int) -> Picture:
-        """Both pools in at most so many cells; the legend gets the lines that they leave."""
+        """Both pools in at most so many cells, and what their signs mean: all of it, unless that costs detail; else, on
+        one line, what there is to be seen.
+        """
         header, theme = self._moment.header, self._theme
         pools = header.num_blocks, header.num_host_blocks
         legend = _legend(theme, width, header.num_host_blocks > 0)
-        rows = height - (2 if header.num_host_blocks else 1)
-        shape = _layout(width, rows, *pools)
-        if shape[-1] > 1:  # summarised anyway: room for the legend first, unless that costs detail
-            with_legend = _layout(width, rows - len(legend), *pools)
-            shape = with_legend if with_legend[-1] == shape[-1] else shape
+        rows = height - _num_headings(header.num_host_blocks)
+        shape = _layout(width, rows - 1, *pools)
+        with_legend = _layout(width, rows - len(legend), *pools)
+        if with_legend[-1] == shape[-1] and _num_rows(with_legend, *pools) + len(legend) <= rows:
+            shape = with_legend
+        else:
+            legend = flowed(self._signs(is_summarised=shape[-1] > 1), width)[:1]
         grid = _Grid(theme, len(str(max(pools) - 1)), *shape, self._following)
         summary = f", {grid.per_cell} blocks per cell" if grid.per_cell > 1 else ""
         lines = [heading("device pool" + summary, _device_facts(self._moment), theme, width)]
@@ -76,6 +84,20 @@ class BlockMap:
             lines.append(heading("host pool" + summary, _host_facts(self._moment), theme, width))
             lines += grid.rows(self._host, self._host_kinds, None)
         return Picture([*lines, *legend]).fitted(width, height)
+
+    def _signs(self, is_summarised: bool) -> list[Text]:
+        """Those that are on the map, what changed first."""
+        glyphs = self._theme.glyphs
+        states = {cell.who for cell in (*self._device, *self._host)}
+        seen = {glyphs.marks[kind] for kind in (*self._device_kinds.values(), *self._host_kinds.values())} | states
+        if any(state.isdigit() for state in states):
+            seen.add("2")
+        if any(state.isalpha() for state in states):
+            seen |= {"A", _levels(self._theme)}
+        if is_summarised:
+            seen.add(glyphs.mixed)
+        signs, first = _all_signs(self._theme), -len(_MARKED)
+        return [_sign(sign, self._theme) for sign in (*signs[first:], *signs[:first]) if sign[0] in seen]
 
 
 def block_map(
@@ -92,11 +114,24 @@ def block_map(
     return BlockMap(moment, changes, theme, follow=follow, selected=selected).draw(width, height)
 
 
-def unsummarised_lines(num_blocks: int, num_host_blocks: int, width: int) -> int:
-    """Lines in which a map has a cell for each block, without its legend."""
-    columns, _, _ = _layout(width, num_blocks + num_host_blocks, num_blocks, num_host_blocks, cell_widths=(3,))
-    rows = -(-num_blocks // columns) + -(-num_host_blocks // columns)
-    return rows + (2 if num_host_blocks else 1)
+def map_lines(
+    num_blocks: int, num_host_blocks: int, theme: Theme, width: int, most: int, *, is_brief: bool = False
+) -> int:
+    """Lines that a map wants, of at most so many: for a cell a block, far apart, with all of the legend (or one line of
+    it); else for as much of that as there is room for.
+    """
+    legend = 1 if is_brief else len(_legend(theme, width, num_host_blocks > 0))
+    room = num_blocks + num_host_blocks
+    for cell_width, signs in ((4, legend), (3, legend), (3, 1)):
+        shape = _layout(width, room, num_blocks, num_host_blocks, cell_widths=(cell_width,))
+        lines = _num_rows(shape, num_blocks, num_host_blocks) + _num_headings(num_host_blocks) + signs
+        if lines <= most:
+            return lines
+    return most
+
+
+def _num_headings(num_host_blocks: int) -> int:
+    return 2 if num_host_blocks else 1
 
 
 def _layout(
@@ -108,11 +143,18 @@ def _layout(
     while True:
         for cell_width in cell_widths:
             columns = next(n for n in _COLUMNS if n * cell_width <= width - label or n == 1)
-            if -(-num_blocks // (columns * per_cell)) + -(-num_host_blocks // (columns * per_cell)) <= rows:
-                return columns, cell_width, per_cell
+            shape = columns, cell_width, per_cell
+            if _num_rows(shape, num_blocks, num_host_blocks) <= rows:
+                return shape
         if per_cell * columns >= max(num_blocks, num_host_blocks):
             return columns, 3, per_cell
         per_cell *= 2
+
+
+def _num_rows(shape: tuple[int, int, int], num_blocks: int, num_host_blocks: int) -> int:
+    """Of both pools together."""
+    columns, _, per_cell = shape
+    return -(-num_blocks // (columns * per_cell)) + -(-num_host_blocks // (columns * per_cell))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,22 +265,34 @@ def _host_facts(moment: Moment) -> tuple[str, ...]:
 
 
 def _legend(theme: Theme, width: int, has_host: bool) -> list[Text]:
+    """All signs, but for those of a host pool where there is none, and that of cells for several blocks."""
     glyphs = theme.glyphs
-    fill = glyphs.fill[1] + glyphs.fill[len(glyphs.fill) // 2] + glyphs.fill[-1]
-    signs = [
-        ("A", "plain", "owner"), ("2", "shared", "shared by 2"), (fill, "plain", "how full"),
+    left_out = {glyphs.mixed}
+    if not has_host:
+        left_out |= {glyphs.sole, glyphs.clean, glyphs.marks["swapped out"], glyphs.marks["swapped in"]}
+    return flowed([_sign(sign, theme) for sign in _all_signs(theme) if sign[0] not in left_out], width)
+
+
+def _all_signs(theme: Theme) -> list[tuple[str, str, str]]:
+    """(sign, role, what it means), the marks of `_MARKED` last."""
+    glyphs = theme.glyphs
+    return [
+        ("A", "plain", "owner"), ("2", "shared", "shared by 2"), (_levels(theme), "plain", "how full"),
+        (glyphs.mixed, "plain", "of several owners"),
         (glyphs.evictable, "evictable", "cached, evictable"), (glyphs.free, "free", "free"),
+        (glyphs.sole, "plain", "only on the host"), (glyphs.clean, "evictable", "on the device too"),
+        *((glyphs.marks[kind], kind, words) for kind, words in _MARKED.items()),
     ]  # fmt: skip
-    if has_host:
-        signs += [(glyphs.sole, "plain", "only on the host"), (glyphs.clean, "evictable", "on the device too")]
-    words = {"new": "new", "shared": "one more holder", "dropped": "evicted"}
-    for kind in ("new", "shared", "copied", "dropped", "swapped out", "swapped in", "released"):
-        if has_host or not kind.startswith("swapped"):
-            signs.append((glyphs.marks[kind], kind, words.get(kind, kind)))
-    return flowed(
-        [Text.assemble((sign, theme.role(role)), (f" {said}", theme.role("quiet"))) for sign, role, said in signs],
-        width,
-    )
+
+
+def _levels(theme: Theme) -> str:
+    fill = theme.glyphs.fill
+    return fill[1] + fill[len(fill) // 2] + fill[-1]
+
+
+def _sign(sign: tuple[str, str, str], theme: Theme) -> Text:
+    glyph, role, words = sign
+    return Text.assemble((glyph, theme.role(role)), (f" {words}", theme.role("quiet")))
 
 
 if __name__ == "__main__":

@@ -95,10 +95,12 @@ def what_changed(moment: Moment, changes: Items[BlockChange], theme: Theme, widt
         (theme.role(kind), f"{theme.glyphs.marks[kind]} {sentence}")
         for kind, sentence in change_lines(sorted(changes, key=_order))
     ]
-    shown = lines[: max(height - 1, 0)]
-    facts = f"{len(shown)} of {len(lines)} lines" if len(shown) < len(lines) else ""
-    picture = [heading(f"step {moment.record.step} in words", facts, theme, width)]
-    picture += [Text(theme.cut(line, width), style) for style, line in shown]
+    room = max(height - 1, 0)
+    if 1 < room < len(lines):
+        more = len(lines) - room + 1
+        lines = [*lines[: room - 1], (theme.role("quiet"), f"and {more} more")]
+    picture = [heading(f"step {moment.record.step} in words", "", theme, width)]
+    picture += [Text(theme.cut(line, width), style) for style, line in lines[:room]]
     if not lines:
         picture.append(Text("no block changed hands", theme.role("quiet")))
     return Picture(picture).fitted(width, height)

@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from minipaged.trace import Trace
-from minipaged.viz.block_map import BlockMap, unsummarised_lines
+from minipaged.viz.block_map import BlockMap, map_lines
 from minipaged.viz.changes import what_changed
 from minipaged.viz.gauges import gauges, tokens_per_second
 from minipaged.viz.history import History
@@ -26,6 +26,7 @@ from minipaged.viz.tree_view import prefix_tree
 
 PANELS = ("overview", "blocks", "tables", "timeline", "tree", "life")
 TWO_COLUMNS = 110  # from this width on, the overview has two
+ROOM_FOR_ALL = 40  # from this height on, that of one column has room for all its sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +89,21 @@ class _Board:
         """Which step, which panel, and the run in a few numbers."""
         theme, record = self.theme, self.moment.record
         first = Text.assemble((f"step {record.step}", Style(bold=True)))
-        last_step = self.history.facts(len(self.history) - 1).record.step  # a trace may begin late
-        first.append(f" of {last_step + 1}  ", theme.role("quiet"))
-        for panel in PANELS:
+        ends = [self.history.facts(index).record.step for index in (0, len(self.history) - 1)]  # it may begin late
+        first.append(f" of {ends[0]} to {ends[1]}  ", theme.role("quiet"))
+        panels = list(PANELS)
+        if first.cell_len + len(" ".join(PANELS)) + 2 > width:  # no room for all: the next ones, as tab turns to them
+            place = PANELS.index(self.view.panel)
+            panels = [*PANELS[place:], *PANELS[:place]]
+        for panel in panels:
             chosen = panel == self.view.panel
-            first.append(f"[{panel}]" if chosen else panel, Style(bold=True) if chosen else theme.role("quiet"))
-            first.append(" ")
+            if chosen or first.cell_len + len(panel) <= width:
+                first.append(f"[{panel}]" if chosen else panel, Style(bold=True) if chosen else theme.role("quiet"))
+                first.append(" ")
         second = Text.assemble(
             (f"{record.num_running} running", theme.role("decode")),
             (f"  {record.num_waiting} waiting", theme.role("warning" if record.num_waiting else "quiet")),
-            f"  {tokens_per_second(self.history, self.index):.0f} tokens/s",
+            f"  {tokens_per_second(self.history, self.index):.0f} tokens/s of engine time",
         )
         if self.view.sequence is not None:
             second.append(f"  following {name(self.view.sequence)}", theme.owner(self.view.sequence) + Style(bold=True))
@@ -115,7 +121,7 @@ class _Board:
         if width < TWO_COLUMNS:
             return stacked(
                 [
-                    self._map_section(width, height),
+                    self._map_section(width, height, is_brief=height < ROOM_FOR_ALL),
                     Section(partial(self._composition, width), 3),
                     Section(partial(self._tables, width), 4),
                     Section(partial(self._words, width), 4),
@@ -167,14 +173,19 @@ class _Board:
         if (sequence := self.view.sequence) is not None:
             sections.append(Section(lambda lines: sequence_life(*run, sequence, theme, width, lines), 4))
         if not sections:
-            return Picture([Text("nothing is selected: choose a sequence or a block", self.theme.role("quiet"))])
+            words = "nothing is selected: press a sequence's letter, or / and a block's number"
+            return Picture([Text(words, theme.role("quiet"))])
         return stacked(sections, height)
 
-    def _map_section(self, width: int, height: int) -> Section:
-        """It gets room for a cell per block, as long as that is not more than half of everything."""
+    def _map_section(self, width: int, height: int, is_brief: bool = False) -> Section:
+        """It gets room for a cell per block and the legend, as long as that is not more than half of everything. Only a
+        pool that is larger takes more.
+        """
         header = self.moment.header
-        least = unsummarised_lines(header.num_blocks, header.num_host_blocks, width)
-        return Section(partial(self._map, width), min(least, height // 2))
+        pools, half = (header.num_blocks, header.num_host_blocks), height // 2
+        lines = map_lines(*pools, self.theme, width, half, is_brief=is_brief)
+        most = height if lines == half else lines
+        return Section(lambda given: self._map(width, min(given, most)), lines)
 
     # Parts ------------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ _KEYS = (
     ("tab", "panel", 3), ("+-", "speed", 6), ("t", "answers", 8), ("?", "help", 1), ("q", "quit", 0),
 )  # fmt: skip
 
+SPEED_NOTE = ("tokens/s counts the engine's own time alone, not", "the pauses in which you watch and it waits.")
+
 
 def footer(player: Player, width: int, theme: Theme) -> Text:
     """One line."""
@@ -54,6 +56,7 @@ def help_page(player: Player, width: int, height: int, theme: Theme) -> Picture:
         lines.append(
             Text.assemble((f"  {shown}".ljust(column + 2), theme.role("title")), theme.cut(what, width - column - 2))
         )
+    lines += [Text(), *(Text(theme.cut(line, width), theme.role("quiet")) for line in SPEED_NOTE)]
     return Picture(lines).fitted(width, height)
 
 

@@ -12,7 +12,7 @@ from minipaged.trace import Moment
 from minipaged.viz.changes import change_lines, event_line
 from minipaged.viz.history import History
 from minipaged.viz.picture import Picture, heading
-from minipaged.viz.theme import Theme, name
+from minipaged.viz.theme import Theme, many, name
 
 MAX_STEPS = 1000
 
@@ -22,7 +22,7 @@ def block_life(history: History, index: int, block: int, theme: Theme, width: in
     moment = history.moment(index)
     lines = [heading(f"life of block {block}", "", theme, width)]
     if not 0 <= block < moment.header.num_blocks:
-        lines.append(Text(f"there is none: the pool has {moment.header.num_blocks} blocks"))
+        lines.append(Text(f"there is none: the pool has {many(moment.header.num_blocks, 'block')}"))
         return Picture(lines).fitted(width, height)
     lines.append(Text(theme.cut(_block_now(moment, block), width), Style(bold=True)))
     for i in range(index, max(-1, index - MAX_STEPS), -1):
@@ -53,7 +53,7 @@ def sequence_life(history: History, index: int, sequence: int, theme: Theme, wid
             kind, newest = last
             first_step, last_step = history.facts(oldest).record.step, history.facts(newest).record.step
             when = f"step {first_step}" if oldest == newest else f"steps {first_step}-{last_step}"
-            what = f"{kind}: {tokens} tokens" if tokens else "waits"
+            what = f"{kind}: {many(tokens, 'token')}" if tokens else "waits"
             lines.append(_dated(when, what, theme.role(kind if tokens else "quiet"), theme, width))
         last, tokens = None, 0
 
@@ -102,7 +102,7 @@ def _block_now(moment: Moment, block: int) -> str:
         now = "held by " + ", ".join(name(holder) for holder in state.holders)
     else:
         now = "free" if node is None else "cached, evictable: nobody holds it"
-    now += f"; {state.fill} of {moment.header.block_size} slots filled" if state.fill else ""
+    now += f"; {state.fill} of {many(moment.header.block_size, 'slot')} filled" if state.fill else ""
     if node is not None:
         now += "; tokens " + " ".join(map(str, node.tokens))
         now += f"; a copy in host block {node.host}" if node.host is not None else ""
@@ -112,9 +112,9 @@ def _block_now(moment: Moment, block: int) -> str:
 def _sequence_now(moment: Moment, sequence: int) -> str:
     for state in (*moment.running, *moment.waiting):
         if state.sequence == sequence:
-            now = f"{state.num_computed} of {state.num_tokens} tokens computed" if state.running else "waits"
+            now = f"{state.num_computed} of {many(state.num_tokens, 'token')} computed" if state.running else "waits"
             drawn = state.num_tokens - state.num_prompt
-            now += f"; prompt {state.num_prompt}, drawn {drawn}; preempted {state.num_preemptions} times"
+            now += f"; prompt {state.num_prompt}, drawn {drawn}; preempted {many(state.num_preemptions, 'time')}"
             return f"{now}  {state.title}"
     return "not here at this step"
 

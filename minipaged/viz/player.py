@@ -18,6 +18,8 @@ from minipaged.viz.theme import name, sequence_named
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, math.inf)  # steps per second
 MAX_BACKLOG_STEPS = 32  # a machine that is too slow for the speed does not try to catch up later
+MAX_SEARCH_STEPS = 2000  # that one press of `]` or `[` looks through: a moment's work, however long the run
+NUM_LAST_STEPS = 16
 MESSAGE_SECONDS = 4.0  # how long the last key's message stays, unless another key comes
 
 HELP = (
@@ -68,7 +70,7 @@ class Player:
     _due: float = field(default=0.0, compare=False)  # steps, as time has brought them
     _asked: int = field(default=0, compare=False)  # steps that a key has asked a paused engine for
     _told_seconds: float = field(default=0.0, compare=False)  # since the last key
-    _num_searched: int = field(default=0, compare=False)  # steps in which `_has_come` has looked
+    _num_searched: int = field(default=0, compare=False)  # steps in which `_has_come` has looked, from the first on
     _newest_sequence: int = field(default=-1, compare=False)
 
     # Time ------------------------------------------------------------------------------------------------------------
@@ -185,7 +187,10 @@ class Player:
         """To the nearest step, in that direction, in which blocks were given up, moved or copied."""
         index = self.index + by
         while 0 <= index < len(self.trace):
-            if is_telling(self.trace, index):
+            is_found = is_telling(self.trace, index)
+            if is_found or abs(index - self.index) == MAX_SEARCH_STEPS:
+                if not is_found:
+                    self.message = f"nothing in these {MAX_SEARCH_STEPS} steps; press it again to search on"
                 self.paused = self.paused or not self.live
                 self._go(index)
                 return
@@ -211,14 +216,26 @@ class Player:
             self.view = replace(view, sequence=None if view.sequence == sequence else sequence, block=None)
 
     def _has_come(self, sequence: int) -> bool:
-        """Whether there has been such a sequence; ids are given in the order of arrival."""
-        for index in range(self._num_searched, len(self.trace)):
-            moment = self.trace.moment(index)
-            ids = [state.sequence for state in (*moment.running, *moment.waiting)]
-            ids += [event.sequence for event in moment.record.events]
-            self._newest_sequence = max(self._newest_sequence, *ids, 0)
-        self._num_searched = len(self.trace)
+        """Whether there has been such a sequence; ids are given in the order of arrival.
+
+        The step that is shown or the last ones nearly always answer it; all are looked through only for one who never
+        came, and only once.
+        """
+        end = len(self.trace)
+        recent = [self.index, *range(end - 1, max(end - 1 - NUM_LAST_STEPS, self._num_searched - 1), -1)] if end else []
+        for index in recent:
+            if sequence > self._newest_sequence:
+                self._note_newest(index)
+        while sequence > self._newest_sequence and self._num_searched < end:
+            self._note_newest(self._num_searched)
+            self._num_searched += 1
         return sequence <= self._newest_sequence
+
+    def _note_newest(self, index: int) -> None:
+        moment = self.trace.moment(index)
+        ids = [state.sequence for state in (*moment.running, *moment.waiting)]
+        ids += [event.sequence for event in moment.record.events]
+        self._newest_sequence = max(self._newest_sequence, *ids, -1)
 
     def _select(self, by: int) -> None:
         """The next of those that are here."""
@@ -262,7 +279,10 @@ class Player:
         self.help = not self.help
 
     def _toggle_texts(self) -> None:
-        self.texts = not self.texts
+        if self.has_texts:
+            self.texts = not self.texts
+        else:
+            self.message = "there are no texts in a trace"
 
     def _quit(self) -> None:
         self.quit = True

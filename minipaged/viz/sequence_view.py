@@ -17,7 +17,7 @@ from rich.text import Text
 from minipaged.trace import Moment, SequenceState
 from minipaged.viz.changes import BlockChange, marks
 from minipaged.viz.picture import Picture, heading
-from minipaged.viz.theme import Theme, name
+from minipaged.viz.theme import Theme, many, name
 
 
 def block_tables(
@@ -48,7 +48,8 @@ def queue(moment: Moment, theme: Theme, width: int, height: int, *, follow: int 
         text = Text.assemble((f"{name(state.sequence):2} ", theme.owner(state.sequence) + Style(bold=True)))
         if state.num_preemptions:
             text.append(f"preempted {state.num_preemptions}{theme.glyphs.times}, ", theme.role("warning"))
-        text.append(_cause(moment, state) if state is first else f"behind {name(first.sequence)}")
+        causes = _causes(moment, state) if state is first else (f"behind {name(first.sequence)}",)
+        text.append(next((cause for cause in causes if text.cell_len + cell_len(cause) <= width), causes[-1]))
         return _with_facts(text, state, theme, width)
 
     return _listed("queue", f"{len(moment.waiting)} waiting", moment.waiting, line, theme, width, height, follow)
@@ -115,21 +116,25 @@ def _as_fit(pair: Callable[[int], Text], num_pairs: int, room: int, theme: Theme
     return [*head, *reversed(tail)]
 
 
-def _cause(moment: Moment, state: SequenceState) -> str:
-    """Why the first that waits does so."""
+def _causes(moment: Moment, state: SequenceState) -> tuple[str, ...]:
+    """Why the first that waits does so, in ever fewer words."""
     header, cause = moment.header, moment.record.waiting_cause
     match cause:
         case "no blocks":
             need = -(-state.num_tokens // header.block_size)
             free = moment.counts["free_blocks"] + moment.counts["evictable_blocks"]
-            return f"no blocks: needs up to {need}, {free} can be had now"
+            return (
+                f"no blocks: needs up to {need}, {free} can be had now",
+                f"needs up to {many(need, 'block')}, {free} to be had",
+                f"{many(need, 'block')} needed, {free} left",
+            )
         case "no budget":
-            return f"no budget: the step's {header.max_batch_tokens} tokens were given out"
+            return f"no budget: the step's {header.max_batch_tokens} tokens were given out", "no token left in the step"
         case "no place":
-            return f"no place: {header.max_sequences} sequences run at most"
+            return f"no place: {header.max_sequences} sequences run at most", "no place left"
         case None:
-            return "came when the step was planned"
-    return cause
+            return "came when the step was planned", "just came"
+    return cause, "memory too small" if "memory" in cause else cause
 
 
 def _with_facts(line: Text, state: SequenceState, theme: Theme, width: int) -> Text:

@@ -39,7 +39,16 @@ _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 def is_interactive(console: Console) -> bool:
     """Whether a person sits there with keys: a terminal in and out, which can be drawn on."""
-    return console.is_terminal and not console.is_dumb_terminal and sys.stdin.isatty()
+    return not why_no_picture(console)
+
+
+def why_no_picture(console: Console) -> str:
+    """What is missing for a show, in a few words; "" when nothing is."""
+    if not console.is_terminal:
+        return "standard output is no terminal"
+    if console.is_dumb_terminal:
+        return f"TERM is {os.environ.get('TERM', '')!r}, and such a terminal cannot be drawn on"
+    return "" if sys.stdin.isatty() else "standard input is no terminal, so there are no keys"
 
 
 def perform(

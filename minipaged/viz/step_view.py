@@ -7,7 +7,7 @@ from rich.text import Text
 
 from minipaged.trace import StepRecord, TraceHeader
 from minipaged.viz.picture import Picture, flowed, heading
-from minipaged.viz.theme import Theme, name
+from minipaged.viz.theme import Theme, many, name
 
 
 def composition(
@@ -37,12 +37,12 @@ def composition(
             style += Style(bold=True) if chunk.sequence == follow else Style(dim=True)
         item = Text.assemble((name(chunk.sequence), style), " ", (glyph, theme.role(chunk.kind)), f" {chunk.start}")
         chunks.append(item.append(f":{chunk.start + chunk.num_tokens}" if chunk.num_tokens > 1 else ""))
-    facts = f"{record.num_tokens} of {budget} tokens in {1000 * record.seconds:.1f} ms"
+    facts = f"{record.num_tokens} of {many(budget, 'token')} in {1000 * record.seconds:.1f} ms"
     lines = [heading("this step computed", facts, theme, width), bar, *flowed(numbers, width), *flowed(chunks, width)]
     if len(lines) > height > 0:
         lines = lines[:height]
         if height > 4:
-            lines[-1] = Text(f"and more: {len(chunks)} chunks in all", theme.role("quiet"))
+            lines[-1] = Text(f"and more: {many(len(chunks), 'chunk')} in all", theme.role("quiet"))
     return Picture(lines).fitted(width, height)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from minipaged.trace import Trace
+from minipaged.viz.theme import many
 
 
 def summary(trace: Trace) -> list[str]:
@@ -28,17 +29,14 @@ def summary(trace: Trace) -> list[str]:
     found = counts["tokens_from_device"] + counts["tokens_from_host"] + counts["tokens_copied"]
     slots = header.num_blocks * header.block_size
     return [
-        f"{len(trace)} steps: {_many(len(requests), 'request')}, {_many(len(sequences), 'sequence')}, "
-        f"{_many(drawn, 'token')} drawn in {seconds:.2f} s of engine time ({drawn / max(seconds, 1e-9):.0f} tokens/s).",
-        f"{_many(computed, 'token')} computed, {recomputed} of them again; {found} found in the cache.",
-        f"{_many(preemptions, 'preemption')}; up to {peak_waiting} waited; {peak_held} of {slots} slots held at most.",
+        f"{many(len(trace), 'step')}: {many(len(requests), 'request')}, {many(len(sequences), 'sequence')}, "
+        f"{many(drawn, 'token')} drawn in {seconds:.2f} s of engine time ({drawn / max(seconds, 1e-9):.0f} tokens/s).",
+        f"{many(computed, 'token')} computed, {recomputed} of them again; {found} found in the cache.",
+        f"{many(preemptions, 'preemption')}; up to {peak_waiting} waited; "
+        f"{peak_held} of {many(slots, 'slot')} held at most.",
         f"Blocks: {counts['copies']} copied, {counts['evictions']} evicted, {counts['swaps_out']} swapped out, "
         f"{counts['swaps_in']} swapped in, {counts['drops']} lost for good.",
     ]
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 if __name__ == "__main__":  # python -m minipaged.viz.summary

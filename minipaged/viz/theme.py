@@ -5,6 +5,7 @@ Everything is told apart by its letter or glyph; colour only repeats it. Knows n
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -124,13 +125,16 @@ class Theme:
 
     @classmethod
     def of(cls, console: Console) -> Theme:
-        """What a console can show; it has looked at the terminal, at `NO_COLOR` and at the encoding."""
+        """What a console can show; it has looked at the terminal, at `NO_COLOR` and at the encoding. That is UTF-8 in
+        Python even where the locale is C, which promises no more than ASCII.
+        """
         colors: Colors = "full"
         if console.no_color or console.color_system is None:
             colors = "none"
         elif console.color_system in ("standard", "windows"):
             colors = "16"
-        return cls(console.encoding.startswith("utf") and not console.legacy_windows, colors)
+        unicode = console.encoding.startswith("utf") and not console.legacy_windows and not _is_plain_locale()
+        return cls(unicode, colors)
 
     @property
     def glyphs(self) -> Glyphs:
@@ -165,6 +169,16 @@ class Theme:
         return set_cell_size(line, cells - 1).rstrip() + self.glyphs.cut if cells > 0 else ""
 
 
+def _is_plain_locale() -> bool:
+    """Whether the user has set the locale C, and has not told Python to use UTF-8 all the same."""
+    if os.environ.get("PYTHONUTF8") == "1" or os.environ.get("PYTHONIOENCODING"):
+        return False
+    character_type = os.environ.get("LC_CTYPE", "")
+    if character_type == "C.UTF-8":  # most likely Python's own doing, which puts it there beside LANG=C
+        character_type = ""
+    return (os.environ.get("LC_ALL") or character_type or os.environ.get("LANG")) in ("C", "POSIX")
+
+
 @cache
 def _role_style(role: str, colored: bool) -> Style:
     attributes, color = _ROLES[role]
@@ -193,6 +207,11 @@ def sequence_named(text: str) -> int | None:
     if found is None or found[2] == "1":
         return None
     return LETTERS.index(found[1]) + len(LETTERS) * (int(found[2] or 1) - 1)
+
+
+def many(number: int, what: str) -> str:
+    """ "1 block", "2 blocks"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def with_names(cause: str) -> str:

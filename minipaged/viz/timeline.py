@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Sequence as Items
+
 from rich.style import Style
 from rich.text import Text
 
@@ -19,7 +22,7 @@ _WORDS = {
 }
 
 
-_IDLE = ("waits", "preempted", "z")  # and not there at all
+_HELD_UP = ("waits", "preempt", "preempted")
 
 
 def timeline(
@@ -27,7 +30,7 @@ def timeline(
 ) -> Picture:
     """The steps around the `index`-th, which is marked; newer ones only where they were recorded already.
 
-    Where there are more sequences than rows, those that are there at the marked step come first, then the newest.
+    Where there are more sequences than rows, those that are there at the marked step come first, as `_by_need` says.
     """
     label = 4
     columns = max(min(width - label, len(history)), 1)
@@ -41,8 +44,9 @@ def timeline(
         legend, room = [], height - 2
     num_rows = len(rows)
     if num_rows > room:
-        by_need = sorted(rows, key=lambda row: (row != follow, now.get(row, "z") in _IDLE, row not in now, -row))
-        rows = sorted(by_need[: max(room, 0)])
+        queue = [state.sequence for state in history.moment(index).waiting]
+        order = _by_need(rows, now, queue)
+        rows = sorted(sorted(order, key=lambda row: row != follow)[: max(room, 0)])
     facts_line = f"steps {steps[0].record.step} to {steps[-1].record.step}"
     if num_rows > len(rows):
         facts_line = f"{len(rows)} of {num_rows} sequences, {facts_line}"
@@ -64,6 +68,23 @@ def timeline(
             line.stylize(Style(bold=True) if sequence == follow else Style(dim=True))
         lines.append(line)
     return Picture([*lines, *legend]).fitted(width, height)
+
+
+def _by_need(rows: Items[int], now: Mapping[int, str], queue: Items[int]) -> list[int]:
+    """Who is first in the queue, who was just preempted, who is computed (the newest first), who waits, in the queue's
+    order, and the newest of those that are not there.
+    """
+
+    def need(row: int) -> tuple[int, int]:
+        if queue and row == queue[0]:
+            return 0, 0
+        if now.get(row) == "preempt":
+            return 1, -row
+        if row in now and now[row] not in _HELD_UP:
+            return 2, -row
+        return (3, queue.index(row)) if row in queue else (4, -row)
+
+    return sorted(rows, key=need)
 
 
 def _ruler(step: int, column: int, label: int) -> Text:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from minipaged.trace import Moment, NodeState
 from minipaged.viz.picture import Picture, heading
-from minipaged.viz.theme import Theme, name
+from minipaged.viz.theme import Theme, many, name
 
 
 def prefix_tree(moment: Moment, theme: Theme, width: int, height: int, *, follow: int | None = None) -> Picture:
@@ -22,7 +22,7 @@ def prefix_tree(moment: Moment, theme: Theme, width: int, height: int, *, follow
     nodes = moment.nodes
     on_device = sum(node.device is not None for node in nodes.values())
     on_host = sum(node.host is not None for node in nodes.values())
-    facts = f"{len(nodes)} nodes, {on_device} on the device, {on_host} on the host"
+    facts = f"{many(len(nodes), 'node')}, {on_device} on the device, {on_host} on the host"
     lines = [heading("prefix tree", facts, theme, width)]
     if not nodes:
         lines.append(Text("no full block is resident", theme.role("quiet")))
@@ -46,7 +46,7 @@ def prefix_tree(moment: Moment, theme: Theme, width: int, height: int, *, follow
                 break
             chain.append(below[0])
         if len(lines) == height - 1 and (stack or below):
-            lines.append(Text(f"and {len(nodes) - num_drawn} more nodes", theme.role("quiet")))
+            lines.append(Text(f"and {many(len(nodes) - num_drawn, 'more node')}", theme.role("quiet")))
             break
         num_drawn += len(chain)
         prefix = indent + (glyphs.last_branch if is_last else glyphs.branch)

@@ -1,12 +1,16 @@
 """Each benchmark runs, small, and its figures hang together. How large they are is nobody's business here."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from minipaged import cli
+from minipaged.cli.bench_recording import AIM_BYTES, MIN_ROUNDS
+from minipaged.cli.bench_single import ANSWER_TOKENS
 from minipaged.cli.bench_throughput import operations, workload
 from minipaged.cli.random_checkpoint import SIZES, Size
+from minipaged.trace_file import TraceReader
 
 
 def figures(capsys: pytest.CaptureFixture[str], *arguments: str) -> object:
@@ -31,13 +35,17 @@ def test_throughput_without_parts_prints_a_table(capsys: pytest.CaptureFixture[s
     assert "ours" in shown and "limit at" in shown and "bookkeeping" not in shown
 
 
-def test_a_single_stream_reads_its_weights(capsys: pytest.CaptureFixture[str]) -> None:
-    found = figures(capsys, "single", "--size", "12.6M", "--rounds", "1", "--parts")
+def test_a_single_stream_reads_its_weights(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = str(tmp_path / "run.trace")
+    found = figures(capsys, "single", "--size", "12.6M", "--rounds", "1", "--parts", "--record", path)
     assert isinstance(found, dict)
     assert found["share"] == pytest.approx(found["weight_gigabytes_per_second"] / found["copy_gigabytes_per_second"])
     weight_bytes = 4 * (SIZES["12.6M"].matrix_parameters + SIZES["12.6M"].head_parameters)
     assert found["weight_gigabytes_per_second"] == pytest.approx(weight_bytes / found["milliseconds"] / 1e6)
     assert {"matrices", "head", "attention", "bookkeeping"} < set(found["part_seconds"])
+    with TraceReader(path) as trace:
+        assert len(trace) == ANSWER_TOKENS  # the round's; the warm-up is not recorded
+        assert trace.moment(len(trace) - 1).running == ()
 
 
 def test_the_limit_counts_what_the_matrices_must_do() -> None:
@@ -49,13 +57,60 @@ def test_the_limit_counts_what_the_matrices_must_do() -> None:
     assert operations(size, work) == layers + head + attention
 
 
-def test_invariance_finds_no_bit_that_differs(capsys: pytest.CaptureFixture[str]) -> None:
-    found = figures(capsys, "invariance", "--rounds", "1")
+def test_invariance_finds_no_bit_that_differs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = str(tmp_path / "run.trace")
+    found = figures(capsys, "invariance", "--rounds", "1", "--record", path)
     assert isinstance(found, dict)
     assert [case["different"] for case in found["cases"]] == [0] * len(found["cases"])
     assert {case["neighbours"] for case in found["cases"]} >= {1, 7, 31}
     assert any(case["preemptions"] for case in found["cases"])
     assert all(rate > 0 for rate in found["tokens_per_second"].values())
+    with TraceReader(path) as trace:  # of the last case
+        assert trace.header.num_blocks == found["cases"][-1]["blocks"] == 43
+        events = [event.kind for index in range(len(trace)) for event in trace.moment(index).record.events]
+    assert events.count("preempt") >= found["cases"][-1]["preemptions"] > 0
+    assert events.count("finish") == 1 + found["cases"][-1]["neighbours"]
+
+
+@pytest.mark.parametrize("name", ["single", "invariance", "throughput"])
+def test_a_trace_that_cannot_be_written_is_refused_before_anything_is_measured(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "nowhere" / "run.trace"
+    assert cli.main(["bench", name, "--record", str(path)]) == 2
+    assert capsys.readouterr() == ("", f"minipaged: trace {path}: it cannot be written: No such file or directory\n")
+
+
+def test_recording_counts_bytes_and_hangs_together(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--models", "tiny-gpt", "--sequences", "1", "64", "--seconds", "0.01")
+    found = figures(capsys, "recording", *arguments)
+    assert isinstance(found, list)
+    one, many = found
+    assert [(row["model"], row["sequences"]) for row in found] == [("tiny-gpt", 1), ("tiny-gpt", 64)]
+    for row in found:
+        assert 0 < row["recorder_milliseconds"] < row["milliseconds_with"]
+        assert row["milliseconds_without"] > 0 and row["slowdown"] > -1 and row["noise"] >= 0
+        assert row["rounds"] >= MIN_ROUNDS
+    assert 60 < one["bytes_per_step"] < 200, "the step, its time, its slots and a token"
+    assert one["bytes_per_step"] + 63 * 3 < many["bytes_per_step"] <= AIM_BYTES, "a token each, and a comma"
+
+
+def test_recording_keeps_to_its_bytes_with_small_blocks_too(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--models", "tiny-gpt", "--sequences", "64", "--seconds", "0.01", "--block-size", "4")
+    assert cli.main(["bench", "recording", *arguments]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "The aim is at most 5% in each row: " in shown
+    assert "With 64 sequences it is at most 2,048 bytes a step: met, the most is 1," in shown
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "least"),
+    [("--sequences", "0", "at least 1"), ("--seconds", "0", "above 0"), ("--seconds", "nan", "above 0")],
+)
+def test_recording_refuses(option: str, value: str, least: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "recording", option, value]) == 2
+    out, error = capsys.readouterr()
+    assert out == "" and error.startswith(f"minipaged: bench recording: {option} ") and f"must be {least}" in error
 
 
 def test_kernels_counts_bytes_for_every_backend(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,3 +132,11 @@ def test_memory_and_scheduler(capsys: pytest.CaptureFixture[str]) -> None:
     assert min(books[f"{name}_per_second"] for name in ("allocated", "evicted", "swapped")) > 0
     found = figures(capsys, "scheduler", "--running", "4", "8")
     assert len(found) == 2  # type: ignore[arg-type]
+
+
+def test_without_a_name_the_benchmarks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench"]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    listed = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines if line.startswith("  ")}
+    assert {"kernels", "memory", "scheduler", "throughput"} <= listed.keys()
+    assert all(len(summary) > 20 and summary.endswith(".") for summary in listed.values())

@@ -13,6 +13,7 @@ from minipaged.answer_writer import Piece
 from minipaged.cli import main
 from minipaged.cli.generate import _Answer, _printable
 from tests.cli.conftest import needs_shipped_model
+from tests.test_readme import command_lines
 from tests.tiny_folder import make_tiny_folder
 
 QUICK = ["--max-tokens", "12", "--num-blocks", "64"]
@@ -148,6 +149,17 @@ def test_the_shipped_model_explains_black_holes(capsys: pytest.CaptureFixture[st
     assert main(["generate", "请解释什么是黑洞", "What is tea?"]) == 0
     shown = capsys.readouterr().out
     assert "黑洞是" in shown and "Tea is a drink" in shown
+
+
+@needs_shipped_model
+def test_the_three_answers_of_the_readme_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    (arguments,) = [arguments for page, arguments in command_lines() if page == "README.md" and "-n" in arguments]
+    assert main([*arguments, "--json"]) == 0
+    answers = json.loads(capsys.readouterr().out)["answers"]
+    poems = [answer["text"].strip().splitlines() for answer in answers]
+    assert len(poems) == 3 and all(answer["finish_reason"] == "stop" for answer in answers)
+    lines = [line for poem in poems for line in poem]
+    assert len(lines) > 9 and len(set(lines)) == len(lines), "no line comes twice"
 
 
 @pytest.mark.parametrize(

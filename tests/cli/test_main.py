@@ -58,12 +58,12 @@ def test_nothing_asked_for_shows_the_help(capsys: pytest.CaptureFixture[str]) ->
         ["generate"],
         ["generate", "x", "--no-such-option"],
         ["generate", "x", "--max-tokens", "many"],
-        ["bench"],
+        ["bench", "no-such-benchmark"],
     ],
 )
 def test_what_argparse_refuses_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(arguments) == 2
-    assert capsys.readouterr().err.startswith(("usage:", "minipaged: bench"))
+    assert capsys.readouterr().err.startswith("usage:")
 
 
 @pytest.mark.parametrize(

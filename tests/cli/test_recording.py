@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from minipaged import LLM, SamplingParams
 from minipaged.cli import main
 from minipaged.cli.contender import ours
-from minipaged.cli.recording import recording
+from minipaged.cli.recording import recording, replay_hint
 from minipaged.trace_file import TraceReader
 
 
@@ -72,6 +73,43 @@ def test_a_full_disk_does_not_cost_the_answer(
 def test_bench_throughput_records_our_run(random_model: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     serve = ours(str(random_model), {"dtype": "float32", "prompts": [[1, 2, 3]] * 3, "record": str(path)})
-    assert serve([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [4, 5, 6]) == 15
+    assert serve([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [4, 5, 6]) == {"tokens": 15, "part_seconds": {}}
     with TraceReader(path) as trace:
         assert sum(len(trace.moment(i).record.drawn) for i in range(len(trace))) == 15
+
+
+@pytest.mark.parametrize(
+    ("argv", "typed"),
+    [
+        (".venv/bin/minipaged", ".venv/bin/minipaged"),
+        ("/the house/bin/minipaged", "'/the house/bin/minipaged'"),
+        ("/lib/python/minipaged/__main__.py", "some/python -m minipaged"),
+        ("/lib/python/pytest/__main__.py", "minipaged"),
+        ("-c", "minipaged"),
+    ],
+)
+def test_the_hint_is_what_started_the_program(argv: str, typed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [argv])
+    monkeypatch.setattr(sys, "orig_argv", ["some/python", "-m", "minipaged"])
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert replay_hint("my run") == f"See it again: {typed} replay 'my run'"
+
+
+def test_the_hint_is_short_where_the_shell_finds_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "minipaged"
+    program.touch()
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.setattr("shutil.which", lambda name: str(program))
+    assert replay_hint("run") == "See it again: minipaged replay run"
+    monkeypatch.setattr("shutil.which", lambda name: str(tmp_path))
+    assert replay_hint("run") == f"See it again: {program} replay run", "another one is on the path"
+
+
+def test_generate_says_on_a_terminal_how_to_see_it_again(
+    random_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    path = tmp_path / "run.trace"
+    arguments = ["hello", "--max-tokens", "3", "--num-blocks", "64", "--model", str(random_model)]
+    assert main(["generate", *arguments, "--record", str(path)]) == 0
+    assert capsys.readouterr().err.endswith(f"See it again: minipaged replay {path}\n")

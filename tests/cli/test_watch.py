@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from minipaged.cli import main
-from minipaged.trace_file import TraceReader, TraceWriter
-from minipaged.viz.example import example_trace
+from minipaged.cli.watch import Feed
+from minipaged.trace_file import TraceReader
 
 WORK = """
 {"prompt": "abcd efgh ijkl", "max_tokens": 30, "title": "the first"}
@@ -18,14 +19,6 @@ WORK = """
 {"prompt": [5, 6, 7], "max_tokens": 20, "arrive_step": 1000}
 """
 POOL = ["--blocks", "14", "--host-blocks", "4", "--block-size", "4"]
-
-
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("traces") / "example.trace"
-    with TraceWriter(path) as writer:
-        example_trace(writer)
-    return path
 
 
 @pytest.fixture
@@ -40,7 +33,8 @@ def test_in_a_pipe_a_workload_is_run_and_summed_up(
     record = tmp_path / "run.trace"
     arguments = ["watch", "--model", str(tiny_folder), "--workload", str(work), "--record", str(record), *POOL]
     assert main(arguments) == 0
-    shown = capsys.readouterr().out
+    shown, told = capsys.readouterr()
+    assert told == "minipaged: no picture, since standard output is no terminal; the run is summed up instead\n"
     assert "\x1b" not in shown
     assert "3 requests, 4 sequences, 110 tokens drawn" in shown
     assert f"minipaged replay {record}" in shown
@@ -58,7 +52,10 @@ def test_in_a_pipe_a_workload_is_run_and_summed_up(
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ('{"prompt": "x", "max_tokens": 60}', "line 1: it needs 60 token slots"),
+        (
+            '{"prompt": "x", "max_tokens": 60}',
+            "line 1: request 0 needs 60 token slots (prompt 1 + max_tokens 60 - 1), above the 56",
+        ),
         ('{"prompt": [1, 99999999]}', "line 1: token id 99999999 is above"),
         ('{"prompt": "x", "colour": 1}', "line 1: SamplingParams: unknown option 'colour'"),
     ],
@@ -74,34 +71,65 @@ def test_a_request_that_cannot_be_run_is_refused_before_anything_is(
     assert "steps:" not in output.out
 
 
+def test_a_workload_is_not_overwritten_by_its_own_trace(
+    tiny_folder: Path, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["watch", "--model", str(tiny_folder), "--workload", str(work), "--record", str(work), *POOL]
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == f"minipaged: watch: --record {work} is the workload itself; name another file\n"
+    assert work.read_text() == WORK
+
+
 @pytest.mark.parametrize("speed", ["0", "-1", "nan", "fast"])
 def test_what_is_no_speed(speed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["watch", "--speed", speed]) == 2
-    assert "is no speed" in capsys.readouterr().err
+    error = f"minipaged: --speed is {speed!r}; it must be steps per second, above 0, such as 8\n"
+    assert capsys.readouterr().err == error
+
+
+def test_control_c_sums_up_what_ran(
+    tiny_folder: Path, work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Feed.step
+
+    def struck(self: Feed) -> bool:
+        if self._llm.engine.scheduler.num_steps == 7:
+            raise KeyboardInterrupt
+        return step(self)
+
+    monkeypatch.setattr(Feed, "step", struck)
+    record = tmp_path / "run.trace"
+    arguments = ["watch", "--model", str(tiny_folder), "--workload", str(work), "--record", str(record), *POOL]
+    assert main(arguments) == 130
+    shown = capsys.readouterr().out
+    assert "Interrupted. Until then:\n7 steps: 2 requests" in shown
+    assert shown.endswith(f"See it again: minipaged replay {record}\n")
+    with TraceReader(record) as reader:
+        assert len(reader) == 7
 
 
 # Replay ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_trace_is_summed_up_without_torch(trace: Path) -> None:
-    code = f"import sys, minipaged.cli as c; c.main(['replay', {str(trace)!r}]); print('torch' in sys.modules)"
+def test_a_trace_is_summed_up_without_torch(trace_path: Path) -> None:
+    code = f"import sys, minipaged.cli as c; c.main(['replay', {str(trace_path)!r}]); print('torch' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "6 requests, 8 sequences" in result.stdout
     assert result.stdout.splitlines()[-1] == "False"
 
 
-def test_a_step_as_text(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_as_text(trace_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for size in ([], ["--width", "80", "--height", "24"]):
-        arguments = ["replay", str(trace), "--text", "--step", "20", "--panel", "tables", "--follow", "E", *size]
+        arguments = ["replay", str(trace_path), "--text", "--step", "20", "--panel", "tables", "--follow", "E", *size]
         assert main(arguments) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert lines[0].startswith("step 20 of ") and "[tables]" in lines[0] and "following E" in lines[1]
+        assert lines[0].startswith("step 20 of 0 to 42 ") and "[tables]" in lines[0] and "following E" in lines[1]
         assert all(len(line) <= (80 if size else 120) for line in lines) and len(lines) <= (24 if size else 40)
 
 
-def test_pictures_and_pages_are_written(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pictures_and_pages_are_written(trace_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     svg, html = tmp_path / "step.svg", tmp_path / "run.html"
-    assert main(["replay", str(trace), "--step", "20", "--svg", str(svg), "--html", str(html)]) == 0
+    assert main(["replay", str(trace_path), "--step", "20", "--svg", str(svg), "--html", str(html)]) == 0
     assert capsys.readouterr().out == f"wrote {svg}\nwrote {html}\n"
     text = svg.read_text(encoding="utf-8")
     assert text.startswith("<svg") and "device" in text and "minipaged,&#160;step&#160;20" in text
@@ -116,26 +144,52 @@ def test_pictures_and_pages_are_written(trace: Path, tmp_path: Path, capsys: pyt
         (["--step", "-1"], "no step -1"),
         (["--text", "--width", "-3"], "--width is -3"),
         (["--text", "--height", "0"], "--height is 0"),
-        (["--panel", "cellar"], "panel is 'cellar'"),
+        (
+            ["--panel", "cellar"],
+            "replay: --panel is 'cellar'; it must be one of overview, blocks, tables, ",
+        ),
         (["--follow", "24"], "there is no block 24"),
         (["--follow", "?"], "--follow is '?'"),
         (["--html", "/no/such/folder/x.html"], "cannot be written"),
     ],
 )
 def test_what_replay_refuses(
-    trace: Path, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+    trace_path: Path, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["replay", str(trace), *arguments]) == 2
+    assert main(["replay", str(trace_path), *arguments]) == 2
     error = capsys.readouterr().err
     assert complaint in error and error.count("\n") == 1
 
 
+@pytest.mark.parametrize("option", ["--svg", "--html"])
+def test_a_trace_is_not_overwritten_by_its_own_picture(
+    trace_path: Path, tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "run.trace"
+    copy.write_bytes(trace_path.read_bytes())
+    (tmp_path / "link").symlink_to(copy)
+    for file in (copy, tmp_path / "link"):
+        assert main(["replay", str(copy), option, str(file)]) == 2
+        assert capsys.readouterr().err == f"minipaged: replay: {file} is the trace itself; name another file\n"
+    assert copy.read_bytes() == trace_path.read_bytes()
+
+
+def test_a_trace_cannot_send_a_terminal_what_it_wants(
+    trace_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, rest = trace_path.read_text().split("\n", 1)
+    evil = json.dumps({**json.loads(header), "description": "a \x1b]0;title\x07 model\nof two lines"})
+    (tmp_path / "evil").write_text(f"{evil}\n{rest}")
+    assert main(["replay", str(tmp_path / "evil")]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "a  ]0;title  model of two lines"
+
+
 def test_what_is_no_trace_is_refused_and_a_cut_off_line_told(
-    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trace_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["replay", str(tmp_path / "none")]) == 2
     assert "cannot be read" in capsys.readouterr().err
-    (tmp_path / "cut").write_bytes(trace.read_bytes()[:-20])
+    (tmp_path / "cut").write_bytes(trace_path.read_bytes()[:-20])
     assert main(["replay", str(tmp_path / "cut")]) == 0
     output = capsys.readouterr()
     assert "the last line is cut off" in output.err and "42 steps" in output.out

@@ -30,11 +30,23 @@ def test_lines_become_requests_in_their_order_of_arrival() -> None:
     assert [arrival.origin for arrival in arrivals] == ["line 3", "line 1", "line 4"]
 
 
+def test_a_line_ends_with_its_line_feed_alone(tmp_path: Path) -> None:
+    """Not at what may stand in a JSON text; and a mark at the beginning of the file is no part of it."""
+    path = tmp_path / "work.jsonl"
+    path.write_bytes('\ufeff{"prompt": "one\u2028two\x85three"}\r\n\r\n{"prompt": "four"}\r\n'.encode())
+    arrivals = read_workload(path)
+    assert [arrival.prompt for arrival in arrivals] == ["one\u2028two\x85three", "four"]
+    assert [arrival.origin for arrival in arrivals] == ["line 1", "line 3"]
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
         ("{", "it is not JSON"),
         ("[1, 2]", "it is [1, 2]; it must be an object"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ("# not yet", "it is not JSON"),
+        ('{"prompt": "x", "prompt": "y"}', "it says 'prompt' twice"),
         ("{}", "it has no prompt; it has []"),
         ('{"promt": 1}', 'it has no prompt; it has ["promt"]'),
         ('{"prompt": null}', "the prompt is null"),

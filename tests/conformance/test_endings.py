@@ -61,6 +61,7 @@ def test_22_end_of_text() -> None:
         ({"max_tokens": 0}, "max_tokens is 0"),
         ({"max_tokens": 2.5}, "max_tokens is 2.5"),
         ({"n": 0}, "n is 0"),
+        ({"n": 16_385}, "n is 16385; it must be at most 16384"),
         ({"temperature": -0.1}, "temperature is -0.1"),
         ({"temperature": float("nan")}, "temperature is nan"),
         ({"top_p": 0.0}, "top_p is 0.0"),

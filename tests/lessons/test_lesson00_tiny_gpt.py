@@ -1,4 +1,4 @@
-"""Lesson 0's factory: the text's probabilities, the tokenizer, a short training, the shipped files."""
+"""Lesson 0: the text's probabilities, the tokenizer, a short training, the shipped files; the table and its rivals."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from lessons.lesson00_tiny_gpt.__main__ import ASSETS, main
+from lessons.lesson00_tiny_gpt import __main__ as lesson
+from lessons.lesson00_tiny_gpt.bigram_table import BigramTable
 from lessons.lesson00_tiny_gpt.corpus import KIND_WEIGHTS, Corpus
 from lessons.lesson00_tiny_gpt.draw import Draw, EveryDraw
+from lessons.lesson00_tiny_gpt.factory import ASSETS, main
 from lessons.lesson00_tiny_gpt.generation import Continuation, generate
-from lessons.lesson00_tiny_gpt.judge import assess, distinct_share
+from lessons.lesson00_tiny_gpt.judge import assess, bits_per_token, distinct_share
+from lessons.lesson00_tiny_gpt.learning_curve import learning_curve, means
 from lessons.lesson00_tiny_gpt.model_folder import load_model_folder
 from lessons.lesson00_tiny_gpt.poems import poem
 from lessons.lesson00_tiny_gpt.questions import (
@@ -30,12 +33,15 @@ from lessons.lesson00_tiny_gpt.questions import (
     question_and_answer,
     walk,
 )
+from lessons.lesson00_tiny_gpt.small_gpt import NOTHING, batch, batches, train_small_gpt
 from lessons.lesson00_tiny_gpt.stories import story
 from lessons.lesson00_tiny_gpt.subjects import LANGUAGES, Language, Subject, load_subjects
+from lessons.lesson00_tiny_gpt.texts import Texts, make_texts, reckoned_bits_per_document
 from lessons.lesson00_tiny_gpt.token_stream import WindowSampler, make_token_stream
 from lessons.lesson00_tiny_gpt.tokenizer_training import END_OF_TEXT, train_tokenizer
 from lessons.lesson00_tiny_gpt.trainable_gpt import GPTShape, TrainableGPT
 from lessons.lesson00_tiny_gpt.training import TrainingPlan, next_token_loss, train
+from minipaged.viz.theme import Theme
 
 
 def toy_subjects(num_subjects: int = 2, num_sentences: int = 5) -> list[Subject]:
@@ -350,3 +356,124 @@ def test_every_subject_of_one_language_is_in_the_other() -> None:
     assert len(english) == 48
     for one, other in combinations([subject.name for subject in load_subjects("en")], 2):
         assert one != other
+
+
+# --- the lesson: the table, the small GPT, the floor ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def texts() -> Texts:
+    return make_texts("en", 480, 64)
+
+
+def test_a_corpus_of_one_kind_has_the_probabilities_of_that_kind() -> None:
+    """P(text | an English answer) = P(text) / P(an English answer)."""
+    among_all = {document.text: document.log2_probability for document in islice(Corpus(1), 6000)}
+    share = math.log2(0.5 * KIND_WEIGHTS["answer"] / sum(KIND_WEIGHTS.values()))
+    met = 0
+    for document in islice(Corpus(2, kinds=("answer",), languages=("en",)), 3000):
+        assert (document.kind, document.language) == ("answer", "en")
+        if document.text in among_all:
+            met += 1
+            assert document.log2_probability == pytest.approx(among_all[document.text] - share)
+    assert met > 20
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_floor_reckoned_from_the_rules_is_a_little_above_the_logged_one(language: Language) -> None:
+    documents = list(islice(Corpus(3, kinds=("answer",), languages=(language,)), 3000))
+    logged = -sum(document.log2_probability for document in documents) / len(documents)
+    assert logged < reckoned_bits_per_document(language) < 1.05 * logged
+
+
+def test_the_table_forgets_all_but_one_token_and_ends(texts: Texts) -> None:
+    table = BigramTable(texts.training, texts.vocab_size, texts.end_of_text)
+    one, other = (texts.tokenizer.encode(text).ids for text in ("What are black holes?", "What is bread?"))
+    written = [table.generate(prompt, 400, seed=3) for prompt in (one, other)]
+    assert written[0] == written[1] != table.generate(one, 400, seed=4)
+    lengths = [len(table.generate(one, 400, seed)) for seed in range(20)]
+    assert sum(length < 400 for length in lengths) > 10
+    assert table.generate(one, 5, seed=3) == written[0][:5]
+
+
+def test_the_table_needs_more_for_text_that_it_has_not_counted_and_less_than_its_followers_allow(texts: Texts) -> None:
+    table = BigramTable(texts.training, texts.vocab_size, texts.end_of_text, smoothing=1e-9)
+    assert table.bits_per_token(texts.training) < table.bits_per_token(texts.held_out)
+    assert table.bits_per_token(texts.training) < table.followers_bits
+    assert table.num_pairs == len({pair for d in texts.training for pair in zip([0, *d], [*d, 0], strict=True)})
+
+
+def test_a_batch_by_hand_and_every_document_once() -> None:
+    inputs, targets = batch([[5, 7], [3]], end_of_text=0)
+    assert inputs.tolist() == [[0, 5, 7], [0, 3, 0]]
+    assert targets.tolist() == [[5, 7, 0], [3, 0, NOTHING]]
+    documents = [[i] * (1 + i * 37 % 50) for i in range(150)]
+    cut = batches(documents, seed=1)
+    assert sorted(document for piece in cut for document in piece) == sorted(documents)
+    assert {len(piece) for piece in cut} == {8, 150 % 8}
+    assert cut == batches(documents, seed=1) != batches(documents, seed=2)
+    padding = sum(max(map(len, piece)) * len(piece) for piece in cut) - sum(map(len, documents))
+    assert padding < 0.2 * sum(map(len, documents))
+
+
+def test_bits_per_token_by_the_softmax_and_padding_costs_nothing() -> None:
+    torch.manual_seed(0)
+    model = TrainableGPT(GPTShape(vocab_size=11, n_positions=16, n_embd=8, n_layer=1, n_head=2))
+    documents = [[5, 7, 3, 9, 1, 2], [4], []]
+    bits = 0.0
+    with torch.inference_mode():
+        for document in documents:
+            row = [0, *document, 0]
+            log_p = model(torch.tensor([row[:-1]]), torch.arange(len(row) - 1)[None])[0].log_softmax(-1)
+            bits -= sum(float(log_p[i, token]) for i, token in enumerate(row[1:])) / math.log(2)
+    assert bits_per_token(model, documents, 0) == pytest.approx(bits / (7 + 2 + 1), rel=1e-5)
+
+
+def test_the_small_gpt_learns_the_same_each_time(texts: Texts) -> None:
+    few = Texts(
+        texts.language, texts.tokenizer, texts.training[:64], texts.held_out, texts.floor_bits_per_token, 0,
+        texts.example,
+    )  # fmt: skip
+    (one, losses), (_, again) = train_small_gpt(few), train_small_gpt(few)
+    assert losses == again
+    assert len(losses) == 8
+    assert losses[0] == pytest.approx(11, abs=0.5)  # random weights know nothing: log2 2048
+    assert losses[-1] < losses[0] - 1
+    assert bits_per_token(one, texts.held_out, 0) < 10.5
+
+
+def test_the_curve_stands_where_its_logarithm_says() -> None:
+    assert means([8.0, 6.0, 2.0], num_columns=2) == [7.0, 2.0]
+    picture = learning_curve(Theme(unicode=False, colors="none"), [8.0, 4.0, 2.0], [("top", 8.0), ("floor", 1.0)])
+    plain = picture.plain.splitlines()
+    assert plain[1:8] == [
+        "    8 |###~~~~~~ 8.00 top",
+        "      |",
+        "    4 |   ###",
+        "      |",
+        "    2 |      ###",
+        "      |",
+        "    1 |~~~~~~~~~ 1.00 floor",
+    ]
+    assert plain[-1].split() == ["1", "3", "steps"]
+    assert picture.plain.isascii()
+
+
+def test_a_small_run_puts_everybody_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lesson.main(["--small", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    bits = {row["name"]: row["bits_per_token"] for row in figures["rows"]}
+    assert bits["uniform"] == 11
+    assert bits["uniform"] > bits["unigram table"] > bits["bigram table"] > bits["shipped GPT"] > bits["floor"]
+    assert bits["small GPT"] < bits["unigram table"]
+    assert figures["curve"][-1] < figures["curve"][0] - 2
+    assert figures["answers"]["shipped GPT"].startswith("\nBlack holes are ")
+    assert figures["reckoned_bigram"] > bits["bigram table"] - 0.5
+
+
+def test_full_and_judge_are_the_factorys(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = []
+    monkeypatch.setattr(lesson.factory, "main", lambda arguments: called.append(arguments) or 7)
+    assert lesson.main(["--full", "--steps", "3"]) == 7
+    assert lesson.main(["--judge=folder"]) == 7
+    assert called == [["--full", "--steps", "3"], ["--judge=folder"]]

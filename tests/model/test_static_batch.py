@@ -58,6 +58,7 @@ def test_the_bill_of_a_batch_small_enough_to_check_by_hand(model: GPT) -> None:
     # Live: (3 + 1), (4 + 2), then the second has ended: 5, 6.
     assert result.live_slots == 4 + 6 + 5 + 6
     assert result.sequence_steps == 2 + 2 + 1 + 1
+    assert (result.padded_rows, result.idle_rows) == (2, 2)
     # Rows: two prompts padded to 3, then both members in each step, though the second has ended.
     assert result.num_tokens_computed == 2 * 3 + 3 * 2
 

@@ -20,6 +20,7 @@ from typing import Any
 
 PATIENCE_SECONDS = 60.0
 _HOME = "\x1b[H"  # begins each picture
+SETTINGS = ("NO_COLOR", "COLUMNS", "LINES", "LC_ALL", "LC_CTYPE")  # of whoever runs the tests
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
@@ -44,7 +45,7 @@ class Terminal:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C becomes a signal
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a test runner in the background ignores it
 
-        inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
+        inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         self.process = subprocess.Popen(
             [sys.executable, *arguments],
             stdin=self._theirs,

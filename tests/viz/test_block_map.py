@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from minipaged.recorder import Recorder
 from minipaged.trace import Moment, SequenceState, StepRecord, Trace, TraceHeader
 from minipaged.trace_file import LiveTrace
 from minipaged.viz.block_map import block_map
-from minipaged.viz.changes import BlockChange
+from minipaged.viz.changes import BlockChange, marks
 from minipaged.viz.history import History
 from minipaged.viz.picture import Picture
 from minipaged.viz.sequence_view import block_tables
@@ -163,7 +164,7 @@ def test_a_large_pool_is_summarised_and_says_so(num_blocks: int, width: int, hei
 def test_a_cell_for_many_blocks_says_what_they_have_in_common() -> None:
     tables = {0: (0, 1, 2, 3, 4, 8), 1: (5, 6, 7)}
     moment = pool(1024, tables)
-    picture = block_map(moment, (), Theme(), 60, 9)
+    picture = block_map(moment, (), Theme(), 60, 10)
     title, first, *_ = picture.plain.splitlines()
     assert ", 8 blocks per cell" in title, title
     # 0–7: two owners, all full; 8–15: A alone, one full block of eight; then nothing
@@ -173,8 +174,33 @@ def test_a_cell_for_many_blocks_says_what_they_have_in_common() -> None:
 def test_a_cell_for_many_blocks_marks_the_rarest_change() -> None:
     kinds = {1: "new", 2: "swapped out", 3: "released", 9: "new"}
     changes = [BlockChange("device", block, kind, "") for block, kind in kinds.items()]
-    first = block_map(pool(1024, {0: tuple(range(16))}), changes, Theme(), 60, 9).plain.splitlines()[1]
+    first = block_map(pool(1024, {0: tuple(range(16))}), changes, Theme(), 60, 10).plain.splitlines()[1]
     assert first.lstrip().startswith("0 A█↑A█+")
+
+
+@pytest.mark.parametrize("unicode", [True, False])
+@pytest.mark.parametrize(("width", "height"), [(60, 5), (60, 7), (66, 9), (80, 12), (200, 20)])
+def test_signs_are_explained_however_little_room_there_is(width: int, height: int, unicode: bool) -> None:
+    """At least what the step did to blocks, as far as one line goes; with room, everything."""
+    run = random_run(1)
+    history = History(run)
+    theme = Theme(unicode)
+    words = {"dropped": "evicted", "shared": "one more holder"}
+    for index in range(len(run)):
+        changes = history.facts(index).changes
+        lines = block_map(run.moment(index), changes, theme, width, height).plain.splitlines()
+        legend = [line for line in lines if " owner" in line or re.match(r"\S [a-z]+", line)]
+        assert legend, lines
+        for kind in sorted(set(marks(changes, "device").values()))[:2]:
+            said = f"{theme.glyphs.marks[kind]} {words.get(kind, kind)}"
+            assert any(said in line for line in legend), (said, lines)
+
+
+def test_a_crowded_pool_explains_what_is_on_it() -> None:
+    changes = [BlockChange("device", 1, "swapped out", ""), BlockChange("device", 2, "new", "")]
+    lines = block_map(pool(1024, {0: (0, 1), 1: (2,), 2: (2,)}), changes, Theme(), 66, 6).plain.splitlines()
+    assert lines[-1] == "+ new  ↑ swapped out  A owner  2 shared by 2  ▁▄█ how full"
+    assert len(lines) == 6
 
 
 def test_ten_and_more_share_a_block() -> None:

@@ -232,5 +232,9 @@ def test_what_does_not_fit_is_counted() -> None:
     changes = block_changes(run.moment(index - 1), now)
     short = what_changed(now, changes, Theme(), 60, 4).plain.splitlines()
     assert len(short) == 4
-    assert short[0].endswith(f" 3 of {len(words(run, index))} lines")
+    assert short[3] == f"and {len(words(run, index)) - 2} more"
+    assert len(what_changed(now, changes, Theme(), 60, 2)) == 2
+    told = words(run, index)
+    whole = what_changed(now, changes, Theme(), 100, len(told) + 1).plain.splitlines()
+    assert whole[-1] == told[-1], "what fits is not summed up"
     assert event_line(now.record.events[0]) in what_changed(now, changes, Theme(), 100, 40).plain

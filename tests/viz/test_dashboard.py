@@ -14,7 +14,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from minipaged.viz.dashboard import PANELS, View, dashboard
+from minipaged.viz.dashboard import PANELS, TWO_COLUMNS, View, dashboard
 from minipaged.viz.example import example_trace
 from minipaged.viz.history import History
 from minipaged.viz.show import eventful_step
@@ -75,7 +75,28 @@ def test_a_trace_that_begins_late_counts_all_steps() -> None:
         house.step()
     run = Witnessed(house)
     house.run()
-    assert len(run) == 5 and dashboard(run, 0, View(), 80, 24, Theme()).lines[0].plain.startswith("step 3 of 8 ")
+    assert len(run) == 5 and dashboard(run, 0, View(), 80, 24, Theme()).lines[0].plain.startswith("step 3 of 3 to 7 ")
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_the_panel_that_is_shown_is_always_named(panel: str) -> None:
+    for width in range(60, 121, 4):
+        for index in (0, len(EXAMPLE) - 1):
+            head = dashboard(EXAMPLE, index, View(panel), width, 20, Theme()).lines[0].plain.rstrip()
+            assert head.startswith(f"step {index} of 0 to {len(EXAMPLE) - 1}  ") and f"[{panel}]" in head
+            assert all(word.strip("[]") in PANELS for word in head.split("  ", 1)[1].split()), "none is cut"
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 20), (80, 24), (110, 30), (120, 30), (120, 40), (200, 60)])
+def test_the_legend_stays_however_much_happens(width: int, height: int) -> None:
+    for index in range(len(EXAMPLE)):
+        text = dashboard(EXAMPLE, index, View(), width, height, Theme()).plain
+        lines = [line.partition(" │ ")[0] for line in text.splitlines()]
+        rows = [line for line in lines if re.match(r" *\d+ \S[█▁▂▃▄▅▆▇ ]", line)]
+        legend = lines[lines.index(rows[-1]) + 1]
+        assert re.match(r"(A owner|[-+&»x↑↓] (released|new|one more|copied|evicted|swapped))", legend), text
+        if width >= TWO_COLUMNS:
+            assert "A owner" in legend, "all of it"
 
 
 # Colours -----------------------------------------------------------------------------------------------------------
@@ -135,7 +156,10 @@ def test_what_is_read_does_not_depend_on_color() -> None:
         ("standard", False, "latin-1", Theme(False, "16")),
     ],
 )
-def test_the_theme_is_what_the_console_can_show(system: Any, no_color: bool, encoding: str, expected: Theme) -> None:
+def test_the_theme_is_what_the_console_can_show(
+    system: Any, no_color: bool, encoding: str, expected: Theme, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(
         file=file,

@@ -130,19 +130,19 @@ def test_the_slider_in_chromium_shows_what_the_moments_say(trace: Trace, tmp_pat
     assert found is not None, f"a script failed: {done.stdout[-500:]} {done.stderr[-2000:]}"
     result = json.loads(html.unescape(found[1]))
     by_slider, by_keys = result["shown"][: len(trace)], result["shown"][len(trace) :]
+    last = len(trace) - 1
     assert len(by_slider) == len(trace)
     for index, shown in enumerate(by_slider):
         assert (shown["index"], shown["value"]) == (index, str(index))
-        assert_shows(shown, trace.moment(index))
-    last = len(trace) - 1
+        assert_shows(shown, trace.moment(index), last)
     places = [shown["index"] for shown in by_keys]
     assert places[:5] == [0, 1, 2, 1, last] and places[5] < last
-    assert_shows(by_keys[-1], trace.moment(places[-1]))
+    assert_shows(by_keys[-1], trace.moment(places[-1]), last)
     assert not result["wide"], "no scrolling sideways on a narrow screen"
     assert result["life"].startswith("Life of ")
 
 
-def assert_shows(shown: dict, moment: Moment) -> None:  # type: ignore[type-arg]
+def assert_shows(shown: dict, moment: Moment, last: int) -> None:  # type: ignore[type-arg]
     """Owners, tiers, fill, tables and queue."""
     size = moment.header.block_size
     for state, text in zip(moment.device_blocks, shown["device"], strict=True):
@@ -163,7 +163,9 @@ def assert_shows(shown: dict, moment: Moment) -> None:  # type: ignore[type-arg]
                 if device is None
                 else f"host block {number}: also in block {device}; "
             )
-    assert shown["where"] == f"step {moment.record.step}: {len(moment.running)} running, {len(moment.waiting)} waiting"
+    assert shown["where"] == (
+        f"step {moment.record.step} of 0 to {last}: {len(moment.running)} running, {len(moment.waiting)} waiting"
+    )
     assert shown["waiting"] == len(moment.waiting)
     for state, text in zip(moment.running, shown["tables"], strict=True):
         pairs = "".join(f"{place}→{block}" for place, block in enumerate(state.blocks))

@@ -76,6 +76,19 @@ def test_a_table_that_is_too_long_keeps_its_beginning_and_its_end() -> None:
     assert cell_len(line) <= 60
 
 
+@pytest.mark.parametrize("cause", ["no blocks", "no budget", "no place", "memory was just found too small", None])
+@pytest.mark.parametrize("width", [47, 51, 60, 100])  # 47: the column of the narrowest overview that has two
+def test_a_reason_is_said_shorter_before_it_is_cut(cause: str | None, width: int) -> None:
+    index = next(i for i in range(len(EXAMPLE)) if EXAMPLE.moment(i).waiting)
+    moment = EXAMPLE.moment(index)
+    first = replace(moment.waiting[0], num_preemptions=12, sequence=80)
+    header = replace(moment.header, max_batch_tokens=16384, max_sequences=1024)
+    record = replace(moment.record, waiting_cause=cause)
+    line = queue(replace(moment, header=header, waiting=(first,), record=record), THEME, width, 2).plain.splitlines()[1]
+    assert THEME.glyphs.cut not in line.split("  ")[0] and line.startswith("c2 preempted 12×, ")
+    assert len(line) <= width
+
+
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
@@ -153,8 +166,27 @@ def test_the_timeline_marks_its_step_and_keeps_who_is_there() -> None:
     history = History(random_run(1))
     short = timeline(history, 32, THEME, 80, 6).plain  # title, ruler, three rows, legend
     assert f"3 of {len({s for i in range(len(history)) for s in history.facts(i).phases if i < 76})}" in short
-    for row in short.splitlines()[2:5]:
-        assert sequence_named(row.split()[0]) in {chunk.sequence for chunk in history.facts(32).record.chunks}
+    shown = {sequence_named(row.split()[0]) for row in short.splitlines()[2:5]}
+    first_in_queue = history.moment(32).waiting[0].sequence
+    assert first_in_queue in shown
+    assert shown - {first_in_queue} < {chunk.sequence for chunk in history.facts(32).record.chunks}
+
+
+def test_who_was_just_preempted_is_in_the_timeline() -> None:
+    run = random_run(1)
+    history = History(run)
+    seen = 0
+    for index in range(len(history)):
+        preempted = {event.sequence for event in history.facts(index).record.events if event.kind == "preempt"}
+        rows = timeline(history, index, THEME, 80, 8).plain.splitlines()[2:7]
+        shown = {sequence_named(row.split()[0]) for row in rows if row[0].isalpha()}
+        waiting = history.moment(index).waiting
+        if waiting:
+            assert waiting[0].sequence in shown, index
+        if len(preempted) < 4:
+            assert preempted <= shown, index
+        seen += len(preempted)
+    assert seen > 5
 
 
 def test_a_sequence_has_a_life() -> None:
@@ -252,12 +284,14 @@ def test_gauges_are_the_counts() -> None:
         text = gauges(EXAMPLE, index, THEME, 100, 20).plain
         wasted = record.held_slots - record.live_slots
         assert f"{record.live_slots} used + {wasted} wasted = {record.held_slots} reserved of 96" in text
-        assert f"{counts['tokens_recomputed']} tokens recomputed" in text
-        assert f"{counts['swaps_out']} blocks" in text and f"{counts['swaps_in']} blocks" in text
+        again = counts["tokens_recomputed"]
+        assert f"{again} token{'' if again == 1 else 's'} recomputed" in text
+        for moved in (counts["swaps_out"], counts["swaps_in"]):
+            assert f"{moved} block{'' if moved == 1 else 's'} (" in text
         assert f"{counts['evictions']} evicted, {counts['drops']} lost for good" in text
         held = [block.holders for block in moment.device_blocks if block.holders]
         saved = sum(map(len, held)) - len(held)
-        assert f"{saved} blocks saved: {len(held)} held" in text
+        assert f"{saved} block{'' if saved == 1 else 's'} saved: {len(held)} held" in text
         if counts["swaps_out"]:
             assert f"({4.096 * counts['swaps_out']:.3g} KB) out" in text
 
@@ -274,7 +308,7 @@ def test_hit_rate_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     house.add([1, 2, 3, 4, 11], 1)
     house.run()
     monkeypatch.setattr("minipaged.viz.gauges.HIT_STEPS", 1)  # 4 of 5 in the last step
-    assert "80 % of prompt tokens, last 1 steps" in gauges(History(run), 2, THEME, 100, 20).plain
+    assert "80 % of prompt tokens, last 1 step\n" in gauges(History(run), 2, THEME, 100, 20).plain
     # In the example a step takes 2 ms; the first draws one token for A, the second one for A and three for B.
     assert tokens_per_second(EXAMPLE, 1) == pytest.approx(5 / 0.004)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from minipaged.plan import CopyBlock, Poison, SwapIn, SwapOut
 from minipaged.trace import Event, Moment, SequenceState, StepRecord, TraceHeader
 from minipaged.viz.dashboard import PANELS
-from minipaged.viz.player import _ACTIONS, HELP, SPEEDS, Player, is_telling
+from minipaged.viz.player import _ACTIONS, HELP, MAX_SEARCH_STEPS, NUM_LAST_STEPS, SPEEDS, Player, is_telling
 
 HEADER = TraceHeader(8, 0, 4, 0, 32, 8, "a toy")
 
@@ -201,12 +201,75 @@ def test_brackets_jump_from_one_to_the_next() -> None:
 # What is selected -----------------------------------------------------------------------------------------------------
 
 
+def test_a_jump_looks_through_so_many_steps_and_then_asks() -> None:
+    """No press takes long, however long the run, and none is passed over."""
+    trace = moments(2 * MAX_SEARCH_STEPS + 50)
+    last = len(trace) - 1
+    for index in (last - 10, MAX_SEARCH_STEPS + 3):
+        trace[index] = moment(index, events=(Event("preempt", 1, "it had to"),))
+    player = Player(trace, index=3)
+    assert pressed(player, "]").index == MAX_SEARCH_STEPS + 3 and not player.message, "the last that it looks at"
+    player.index = 2
+    assert pressed(player, "]").index == MAX_SEARCH_STEPS + 2
+    assert player.message == f"nothing in these {MAX_SEARCH_STEPS} steps; press it again to search on"
+    assert pressed(player, "]").index == MAX_SEARCH_STEPS + 3 and not player.message
+    assert pressed(player, "G", "[").index == last - 10
+    assert pressed(player, "[").index == last - 10 - MAX_SEARCH_STEPS
+    assert pressed(player, "[").index == MAX_SEARCH_STEPS + 3
+    assert pressed(player, "[", "[").index == 3
+    assert pressed(player, "[").message.startswith("no preemption")
+
+
+def test_who_came_is_found_without_looking_through_all_steps() -> None:
+    asked: list[int] = []
+
+    class Counted(Moments):
+        def moment(self, index: int) -> Moment:
+            asked.append(index)
+            return super().moment(index)
+
+    trace = Counted(moment(step, sequences=(step // 100,)) for step in range(2000))
+    player = Player(trace, index=500)
+    assert pressed(player, "T").view.sequence == 19
+    assert len(asked) <= NUM_LAST_STEPS
+    player = Player(trace, index=500)
+    assert pressed(player, "U").message == "there is no sequence U yet"
+    trace.append(moment(2000, sequences=(20,)))
+    trace.extend(moment(step, sequences=()) for step in range(2001, 2100))
+    assert pressed(player, "U").view.sequence == 20, "who came meanwhile, and went"
+
+
 def test_a_letter_follows_its_sequence_and_lets_it_go() -> None:
     player = Player(moments())
     assert pressed(player, "B").view.sequence == 1
     assert pressed(player, "A").view.sequence == 0 and player.followed == "follows A"
     assert pressed(player, "A").view.sequence is None
     assert pressed(player, "C").view.sequence is None and player.message == "there is no sequence C yet"
+
+
+def test_a_long_trace_is_not_read_through_for_a_letter() -> None:
+    asked: list[int] = []
+
+    class Long(Moments):
+        def moment(self, index: int) -> Moment:
+            asked.append(index)
+            return super().moment(index)
+
+    trace = Long(moment(step, sequences=(min(step // 10, 20),)) for step in range(1000))
+    player = Player(trace, index=900)
+    assert pressed(player, "U").view.sequence == 20 and asked == [900], "it is here"
+    asked.clear()
+    player = Player(trace)
+    assert pressed(player, "C").view.sequence == 2 and len(asked) < 25, "no further than to where it came"
+    assert pressed(player, "V").view.sequence == 2 and player.message == "there is no sequence V yet"
+    asked.clear()
+    assert pressed(player, "X").message == "there is no sequence X yet" and len(asked) == 1, "once is enough"
+
+
+def test_a_trace_without_texts_says_so() -> None:
+    player = pressed(Player(moments()), "t")
+    assert player.message == "there are no texts in a trace" and player.texts
+    assert not pressed(Player(moments(), has_texts=True), "t").texts
 
 
 def test_what_is_typed_follows_a_sequence_or_a_block() -> None:

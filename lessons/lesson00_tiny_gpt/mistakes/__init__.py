@@ -1,0 +1,1 @@
+"""Wrong answers that a person might well give, each with the thought behind it."""

@@ -1,0 +1,17 @@
+"""A table of pairs is a table of pairs, so it does not matter which of the two comes first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from lessons.lesson00_tiny_gpt.solution import *  # noqa: F403
+from lessons.lesson00_tiny_gpt.solution import Counts
+
+
+def count_pairs(documents: Sequence[Sequence[int]], vocab_size: int, end_of_text: int) -> Counts:
+    counts: Counts = [Counter() for _ in range(vocab_size)]
+    for document in documents:
+        for previous, token in zip([end_of_text, *document], [*document, end_of_text], strict=True):
+            counts[token][previous] += 1
+    return counts

@@ -1,0 +1,1 @@
+"""Plausible wrong answers. The check rejects each and names the misconception."""

@@ -1,0 +1,237 @@
+"""`python -m lessons`: a learner's way from `start` to a solved exercise, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from lessons.runner import checks, commands, grading, stage, workbook
+from lessons.runner.lesson import Lesson, catalogue, find
+from lessons.runner.mine import Mine
+from lessons.runner.workbook import Workbook
+
+LESSON = find("block_table")
+
+
+@pytest.fixture
+def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workbook:
+    """A fresh workbook, remembered by nobody but this test."""
+    monkeypatch.setattr(workbook, "REMEMBERED", tmp_path / "remembered")
+    monkeypatch.delenv("MINIPAGED_WORKBOOK", raising=False)
+    made, files = Workbook.start(tmp_path / "book")
+    assert [path.name for path in files] == [f"{lesson.slug}.py" for lesson in catalogue()]
+    return made
+
+
+def said(*arguments: str, status: int = 0) -> str:
+    console = Console(file=io.StringIO(), width=100, highlight=False)
+    assert commands.main(list(arguments), console) == status
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def write(book: Workbook, text: str) -> None:
+    book.path(LESSON).write_text(text, encoding="utf-8")
+
+
+def solve(book: Workbook) -> None:
+    write(book, f"from lessons.{LESSON.slug}.solution import *")
+
+
+# The way through -----------------------------------------------------------------------------------------------------
+
+
+def test_a_learner_goes_from_a_stub_to_a_solution(book: Workbook) -> None:
+    number = str(LESSON.number)
+    assert "python -m lessons hint" in said("check", number, status=1)
+    assert "hint 1 of 3" in said("hint", number)
+    assert "hint 2 of 3" in said("hint", number)
+    assert "--show" in said("solution", number, status=1)
+
+    solve(book)
+    done = said("check", number)
+    assert "✗" not in done and f"run {number} --mine" in done
+    assert "def allocate" in said("solution", number)
+    assert "●" * len(LESSON.tasks) in said("list")
+    write(book, book.path(LESSON).read_text() + "\n# a thought")
+    assert "(changed since)" in said("list")
+
+
+def test_a_solution_is_shown_before_to_who_insists(book: Workbook) -> None:
+    assert "def allocate" in said("solution", str(LESSON.number), "--show")
+
+
+def test_one_task_alone(book: Workbook) -> None:
+    assert "task 2" in said("check", str(LESSON.number), "2", status=1)
+    assert "task 1" not in said("check", str(LESSON.number), "2", status=1)
+
+
+def test_everything_at_once_and_for_a_machine(book: Workbook, capsys: pytest.CaptureFixture[str]) -> None:
+    solve(book)
+    said("check", "all", "--json", status=1)
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(found) == sum(len(lesson.tasks) for lesson in catalogue())
+    for row in found:
+        assert row["standing"] == ("passed" if row["lesson"] == LESSON.number else "unwritten"), row
+
+
+def test_reset_keeps_what_was_written(book: Workbook) -> None:
+    write(book, "# first\n")
+    assert "old1" in said("reset", str(LESSON.number))
+    write(book, "# second\n")
+    assert "old2" in said("reset", str(LESSON.number))
+    kept = sorted(path.read_text() for path in book.folder.glob("*.old*"))
+    assert kept == ["# first\n", "# second\n"]
+    assert book.path(LESSON).read_text() == (LESSON.folder / "exercise.py").read_text()
+
+
+def test_start_again_touches_no_answer(book: Workbook) -> None:
+    solve(book)
+    answer = book.path(LESSON).read_text()
+    assert "Nothing is new" in said("start", str(book.folder))
+    assert book.path(LESSON).read_text() == answer
+
+
+def test_with_mine_the_learners_parts_are_in_the_engine(book: Workbook) -> None:
+    nothing = Mine.of(book, upto=99)
+    assert nothing.answers == {} and nothing.left_out == {}
+    solve(book)
+    mine = Mine.of(book, upto=99)
+    assert list(mine.answers) == [LESSON.number]
+    assert mine.parts() != nothing.parts()
+    assert Mine.of(book, upto=LESSON.number - 1).answers == {}
+    assert any("yours" in line for line in mine.describe())
+
+
+def test_a_part_that_does_not_pass_is_left_out(book: Workbook) -> None:
+    name = next(iter(LESSON.module("check").MISCONCEPTIONS))
+    write(book, f"from lessons.{LESSON.slug}.mistakes.{name} import *")
+    mine = Mine.of(book, upto=99)
+    assert mine.answers == {} and "does not pass" in mine.left_out[LESSON.number]
+
+
+# What goes wrong -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_wrong_is_shown_with_what_should_be(book: Workbook) -> None:
+    name, because = next(iter(LESSON.module("check").MISCONCEPTIONS.items()))
+    write(book, f"from lessons.{LESSON.slug}.mistakes.{name} import *")
+    text = " ".join(said("check", str(LESSON.number), status=1).split())
+    assert "got" in text and "expected" in text and " ".join(because.split()) in text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def f(:\n", "line 1"),
+        ("import nothing_of_that_name\n", "nothing_of_that_name"),
+        ("raise RuntimeError('on import')\n", "RuntimeError: on import"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_gets_one_line(
+    book: Workbook, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
+    write(book, text)
+    said("check", str(LESSON.number), status=2)
+    error = capsys.readouterr().err
+    assert told in error and len(error.splitlines()) == 1
+    assert "broken" not in said("check", "all", status=1)  # the others are checked all the same
+
+
+def test_an_answer_that_raises_says_in_which_line(book: Workbook) -> None:
+    solve(book)
+    text = book.path(LESSON).read_text()
+    write(book, f"{text}\n\nclass BlockTable:\n    def __init__(self, block_size):\n        1 / 0\n")
+    found = said("check", str(LESSON.number), status=1)
+    assert "ZeroDivisionError" in found and "1 / 0" in found
+
+
+def test_an_answer_that_never_ends_is_stopped(book: Workbook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grading, "LIMIT_SECONDS", 0.2)
+    solve(book)
+    text = book.path(LESSON).read_text()
+    write(book, f"{text}\n\nclass BlockTable:\n    def __init__(self, block_size):\n        while True: pass\n")
+    assert "not ended" in said("check", str(LESSON.number), status=1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["check", "99"], ["run", "nothing"], ["hint", str(LESSON.number), "9"], ["check", str(LESSON.number), "0"]],
+)
+def test_bad_input_gets_one_line(book: Workbook, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    said(*arguments, status=2)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_workbook_must_not_lie_in_the_clone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said("start", str(workbook.CLONE / "answers"), status=2)
+    assert "inside the clone" in capsys.readouterr().err
+    assert not (workbook.CLONE / "answers").exists()
+
+
+def test_without_a_workbook_the_way_to_one_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(workbook, "REMEMBERED", tmp_path / "nothing")
+    monkeypatch.delenv("MINIPAGED_WORKBOOK", raising=False)
+    assert "start" in said("list")
+    said("check", str(LESSON.number), status=2)
+    assert "python -m lessons start" in capsys.readouterr().err
+    said("--workbook", str(tmp_path / "none"), "check", str(LESSON.number), status=2)
+    assert "is no workbook" in capsys.readouterr().err
+
+
+# The stage -----------------------------------------------------------------------------------------------------------
+
+
+def play(guess: float | None, measured: float, ours: float = 505) -> str:
+    console = Console(file=io.StringIO(), width=100, highlight=False)
+    on = stage.Stage(LESSON, console, guesses=[] if guess is None else [guess])
+    on.score(on.predict("slots lost", ours, "slots"), measured)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_the_score_line_has_all_three() -> None:
+    assert " ".join(play(None, 505).split()) == "score slots lost: yours — ours 505 measured 505 slots"
+    assert "yours 300" in play(300, 505) and "1.68 times below" in play(300, 505)
+    assert "exactly" in play(505, 505)
+    assert "within 5%" in play(530, 505)
+    assert "off by 3" in play(3, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1,000", 1000), ("12 %", 12), ("3e6", 3e6), ("4k", 4000), ("2.5×", 2.5), ("-1", -1)]
+)
+def test_numbers_as_people_write_them(text: str, number: float) -> None:
+    assert stage.parse_number(text) == number
+
+
+def test_what_is_no_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="is no number"):
+        stage.parse_number("many")
+
+
+def test_expectations() -> None:
+    checks.expect("sum", 2, 2)
+    with pytest.raises(checks.Wrong):
+        checks.expect("sum", 1, 2)
+    checks.expect_close("share", 0.1 + 0.2, 0.3)
+    with pytest.raises(checks.Wrong):
+        checks.expect_close("share", float("nan"), 0.3)
+    checks.expect_error("a bad call", ValueError, lambda: int("x"))
+    with pytest.raises(checks.Wrong):
+        checks.expect_error("a bad call", ValueError, lambda: 1)
+    with pytest.raises(NotImplementedError):
+        checks.expect_error("a stub", ValueError, _stub)
+
+
+def _stub() -> None:
+    raise NotImplementedError("lesson 5, task 1: …")
+
+
+def test_lessons_are_found_by_number_and_name() -> None:
+    assert find("05") is find("5") is find(LESSON.slug) is find(LESSON.name) is LESSON
+    assert isinstance(LESSON, Lesson)
