@@ -25,7 +25,6 @@ from lessons.lesson06_paged_attention.experiment import (
 from lessons.lesson06_paged_attention.gather_attention import GatherAttention
 from lessons.lesson06_paged_attention.picture import picture
 from lessons.runner.stage import Stage, run
-from minipaged.viz.theme import Theme
 
 
 def play(stage: Stage) -> Figures:
@@ -37,9 +36,9 @@ def play(stage: Stage) -> Figures:
     backend = kernel(stage.device)
     (gather, online, fast), copied = measure(
         [
-            ("gather, then softmax", GatherAttention().paged_attention, True),
-            (f"block by block, in torch ({whose})", mine.paged_attention, True),
-            (f"block by block, the {backend.name} kernel", backend.paged_attention, False),
+            ("gather, softmax", GatherAttention().paged_attention, True),
+            (f"blocks, in torch ({whose})", mine.paged_attention, True),
+            (f"blocks, {backend.name} kernel", backend.paged_attention, False),
         ],
         batch,
     )
@@ -81,7 +80,7 @@ def play(stage: Stage) -> Figures:
         "exp(score - m), and acc, the same sum with each value's weight. When m rises, l and acc shrink by exp(m - m')."
     )
     seen = walk(mine.update)
-    stage.picture(picture(seen, Theme.of(stage.console)), "one query reads its blocks")
+    stage.picture(picture(seen, stage.theme), "one query reads its blocks")
     _say_result(stage, seen)
     _say_errors(stage, (gather, online, fast))
 
@@ -101,7 +100,7 @@ def play(stage: Stage) -> Figures:
 def _compare(stage: Stage, ways: Sequence[Way], copied: float) -> None:
     stage.table(
         "One layer, one step",
-        ("way", "MB moved", "MB of scratch", "time", "moved per second", "÷ copy"),
+        ("way", "MB moved", "MB of scratch", "time", "moved", "÷ copy"),
         [
             (
                 way.name,
