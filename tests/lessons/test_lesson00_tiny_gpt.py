@@ -18,6 +18,7 @@ from lessons.lesson00_tiny_gpt import __main__ as lesson
 from lessons.lesson00_tiny_gpt.bigram_table import BigramTable
 from lessons.lesson00_tiny_gpt.corpus import KIND_WEIGHTS, Corpus
 from lessons.lesson00_tiny_gpt.draw import Draw, EveryDraw
+from lessons.lesson00_tiny_gpt.experiment import num_documents
 from lessons.lesson00_tiny_gpt.factory import ASSETS, main
 from lessons.lesson00_tiny_gpt.generation import Continuation, generate
 from lessons.lesson00_tiny_gpt.judge import assess, bits_per_token, distinct_share
@@ -477,3 +478,15 @@ def test_full_and_judge_are_the_factorys(monkeypatch: pytest.MonkeyPatch) -> Non
     assert lesson.main(["--full", "--steps", "3"]) == 7
     assert lesson.main(["--judge=folder"]) == 7
     assert called == [["--full", "--steps", "3"], ["--judge=folder"]]
+
+
+def test_what_the_readme_says_of_the_table() -> None:
+    texts = make_texts("en", *num_documents(small=False))
+    table = BigramTable(texts.training, texts.vocab_size, texts.end_of_text)
+    [black] = texts.tokenizer.encode(" black").ids
+    followers = {texts.tokenizer.decode([token]): n for token, n in table.counts[black].items() if n}
+    assert followers == {" holes": 497, " ho": 170, " even": 31}
+    assert texts.num_repeated == 65
+    stick = [texts.tokenizer.token_to_id(token) for token in ("Ġst", "ick", "el", "f")]
+    assert all(table.counts[a][b] for a, b in zip(stick, stick[1:], strict=False))
+    assert "stickelf" not in " ".join(texts.tokenizer.decode(document) for document in texts.training)
