@@ -36,8 +36,8 @@ def play(stage: Stage) -> Figures:
     )
     stage.say(f"[dim]{escape(texts.example.text)}[/]")
     stage.say(
-        f"The generator made its choices for this one with probability 2^{texts.example.log2_probability:.1f}: nobody "
-        f"can know it with fewer than {-texts.example.log2_probability:.1f} bits."
+        f"The generator made its choices for this one with probability 2^{texts.example.log2_probability:.1f}, so "
+        f"it costs even the generator {-texts.example.log2_probability:.1f} bits."
     )
     counted = count(texts, stage.mine.module(LESSON))
     stage.say(

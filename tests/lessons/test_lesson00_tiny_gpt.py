@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from itertools import combinations, islice
+from itertools import combinations, islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -381,10 +381,10 @@ def test_a_corpus_of_one_kind_has_the_probabilities_of_that_kind() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_floor_reckoned_from_the_rules_is_a_little_above_the_logged_one(language: Language) -> None:
+def test_the_floor_reckoned_from_the_rules_is_the_logged_one(language: Language) -> None:
     documents = list(islice(Corpus(3, kinds=("answer",), languages=(language,)), 3000))
     logged = -sum(document.log2_probability for document in documents) / len(documents)
-    assert logged < reckoned_bits_per_document(language) < 1.05 * logged
+    assert reckoned_bits_per_document(language) == pytest.approx(logged, rel=0.01)
 
 
 def test_the_table_forgets_all_but_one_token_and_ends(texts: Texts) -> None:
@@ -439,8 +439,8 @@ def test_the_small_gpt_learns_the_same_each_time(texts: Texts) -> None:
     assert losses == again
     assert len(losses) == 8
     assert losses[0] == pytest.approx(11, abs=0.5)  # random weights know nothing: log2 2048
-    assert losses[-1] < losses[0] - 1
-    assert bits_per_token(one, texts.held_out, 0) < 10.5
+    assert losses[-1] < losses[0] - 0.4
+    assert bits_per_token(one, texts.held_out, 0) < losses[0] - 0.4
 
 
 def test_the_curve_stands_where_its_logarithm_says() -> None:
@@ -488,5 +488,5 @@ def test_what_the_readme_says_of_the_table() -> None:
     assert followers == {" holes": 497, " ho": 170, " even": 31}
     assert texts.num_repeated == 65
     stick = [texts.tokenizer.token_to_id(token) for token in ("Ġst", "ick", "el", "f")]
-    assert all(table.counts[a][b] for a, b in zip(stick, stick[1:], strict=False))
+    assert all(table.counts[a][b] for a, b in pairwise(stick))
     assert "stickelf" not in " ".join(texts.tokenizer.decode(document) for document in texts.training)
