@@ -16,7 +16,8 @@ from lessons.lesson04_fragmentation import experiment
 from lessons.lesson04_fragmentation.__main__ import main
 from lessons.lesson04_fragmentation.buddy_cache import BuddyCache
 from lessons.lesson04_fragmentation.contiguous_cache import ContiguousCache, in_engine
-from lessons.lesson04_fragmentation.experiment import (
+from lessons.lesson04_fragmentation.experiment import measure
+from lessons.lesson04_fragmentation.figures import (
     BUDDY,
     GROWING,
     MAXIMUM,
@@ -24,7 +25,6 @@ from lessons.lesson04_fragmentation.experiment import (
     PAGED,
     WHOLE,
     Figures,
-    measure,
 )
 from lessons.lesson04_fragmentation.growing_cache import GrowingCache
 from lessons.lesson04_fragmentation.recorded_requests import (
