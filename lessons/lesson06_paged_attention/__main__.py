@@ -17,7 +17,6 @@ from lessons.lesson06_paged_attention.experiment import (
     Figures,
     Walk,
     Way,
-    copied_bytes_per_second,
     kernel,
     measure,
     serve,
@@ -34,7 +33,16 @@ def play(stage: Stage) -> Figures:
     mine = stage.mine.module(LESSON)
     batch = Batch.make(8 if stage.small else 32, 1024, stage.device)
     sequences, context = len(batch.query), int(batch.context_lens[0])
-    copied = copied_bytes_per_second(stage.device)
+    whose = "yours" if LESSON.number in stage.mine.answers else "ours"
+    backend = kernel(stage.device)
+    (gather, online, fast), copied = measure(
+        [
+            ("gather, then softmax", GatherAttention().paged_attention, True),
+            (f"block by block, in torch ({whose})", mine.paged_attention, True),
+            (f"block by block, the {backend.name} kernel", backend.paged_attention, False),
+        ],
+        batch,
+    )
 
     stage.act(1, "copy it together first")
     stage.say(
@@ -42,7 +50,6 @@ def play(stage: Stage) -> Figures:
         f"of {context:,} keys, in blocks of {BLOCK_SIZE} that lie all over the pool. Softmax wants all of a query's "
         "scores, so the naive way copies each context's K and V into one piece and attends to that."
     )
-    gather = measure("gather, then softmax", GatherAttention().paged_attention, batch)
     stage.table(
         "Three passes over the same K and V",
         ("pass", "bytes by formula", "bytes counted"),
@@ -68,10 +75,6 @@ def play(stage: Stage) -> Figures:
     )
 
     stage.act(2, "read each block where it lies")
-    whose = "yours" if LESSON.number in stage.mine.answers else "ours"
-    online = measure(f"block by block, in torch ({whose})", mine.paged_attention, batch)
-    backend = kernel(stage.device)
-    fast = measure(f"block by block, the {backend.name} kernel", backend.paged_attention, batch, is_counted=False)
     _compare(stage, (gather, online, fast), copied)
     stage.say(
         "Three numbers for each query are all that is carried from block to block: the maximum m so far, the sum l of "

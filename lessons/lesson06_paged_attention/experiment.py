@@ -6,8 +6,9 @@ processor's own. The pool holds random numbers: bytes do not care.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -21,7 +22,7 @@ from minipaged.cli import kernel_problems
 from minipaged.parts import Parts
 
 HEADS, HEAD_DIM, BLOCK_SIZE = 12, 64, 16
-COPY_BYTES = 256 * 2**20
+COPY_BYTES = 256 * 2**20  # far beyond any cache
 PROMPTS = ("What is the sun?", "Tell me about glaciers.", "请解释什么是黑洞")
 Attention = Callable[..., torch.Tensor]
 
@@ -100,43 +101,54 @@ class Way:
 
 
 @torch.inference_mode()
-def measure(name: str, attention: Attention, batch: Batch, *, is_counted: bool = True) -> Way:
-    """Counts one call, times some, and compares another problem's answer with the oracle."""
+def measure(attentions: Sequence[tuple[str, Attention, bool]], batch: Batch) -> tuple[list[Way], float]:
+    """Counts one call of each, times all in turns, and compares their answers to another problem with the oracle.
+
+    Args:
+        attentions: a name, an attention, and whether its bytes can be counted, of each way.
+        batch: what they are to do.
+
+    Returns:
+        The ways, and the bytes per second, read and written, of a plain copy that took its turn with them.
+    """
     device = batch.query.device.type
-    passes = (batch.kv_bytes, 0, 0, 0)
-    if is_counted:
-        with Traffic(batch.kv_layer) as traffic:
-            batch.attend(attention)
-        passes = (
-            traffic.pool_read_bytes, traffic.copy_written_bytes, traffic.copy_read_bytes, traffic.largest_copy_bytes
-        )  # fmt: skip
-    took = shortest_seconds(lambda: batch.attend(attention), device)
-    mix = ((1, 1000), (1, 37), (33, 129))  # (new tokens, context)
-    problem = kernel_problems.make((HEADS, HEADS), HEAD_DIM, BLOCK_SIZE, mix, torch.float32)
-    error = problem.error(problem.solve(attention, device))
-    return Way(name, is_counted, *passes, took * 1e3, error)
-
-
-def copied_bytes_per_second(device: str) -> float:
-    """The limit: bytes read and bytes written by a plain copy of a quarter of a gigabyte, far beyond any cache."""
     source = torch.ones(COPY_BYTES, dtype=torch.uint8, device=device)
     destination = torch.empty_like(source)
-    return 2 * COPY_BYTES / shortest_seconds(lambda: destination.copy_(source), device)
+    calls: list[Callable[[], Any]] = [lambda: destination.copy_(source)]
+    calls += [partial(batch.attend, attention) for _, attention, _ in attentions]
+    copy_seconds, *took = shortest_seconds(calls, device)
+
+    mix = ((1, 1000), (1, 37), (33, 129))  # (new tokens, context)
+    problem = kernel_problems.make((HEADS, HEADS), HEAD_DIM, BLOCK_SIZE, mix, torch.float32)
+    ways = []
+    for (name, attention, is_counted), way_seconds in zip(attentions, took, strict=True):
+        passes = (batch.kv_bytes, 0, 0, 0)
+        if is_counted:
+            with Traffic(batch.kv_layer) as traffic:
+                batch.attend(attention)
+            passes = (
+                traffic.pool_read_bytes, traffic.copy_written_bytes, traffic.copy_read_bytes, traffic.largest_copy_bytes
+            )  # fmt: skip
+        error = problem.error(problem.solve(attention, device))
+        ways.append(Way(name, is_counted, *passes, way_seconds * 1e3, error))
+    return ways, 2 * COPY_BYTES / copy_seconds
 
 
-def shortest_seconds(call: Callable[[], Any], device: str) -> float:
-    """The shortest of at least four calls and a tenth of a second, after one that warms up.
+def shortest_seconds(calls: Sequence[Callable[[], Any]], device: str) -> list[float]:
+    """Each call's shortest time in five rounds, after one that warms up.
 
-    The shortest and not the median: who else uses this machine can only make a call longer.
+    In rounds, since a machine that others use as well has fast and slow seconds; and the shortest, not the median,
+    since others can only make a call longer.
     """
-    times: list[float] = []
-    while len(times) < 5 or sum(times) < 0.1:
-        began = perf_counter()
-        call()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        times.append(perf_counter() - began)
-    return min(times[1:])
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(6):
+        for call, mine in zip(calls, times, strict=True):
+            began = perf_counter()
+            call()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            mine.append(perf_counter() - began)
+    return [min(mine[1:]) for mine in times]
 
 
 def kernel(device: str) -> backends.Backend:

@@ -13,7 +13,7 @@ from minipaged.viz.theme import Theme
 
 WIDTH = 78
 _PER_LINE = 12
-_BAR = 16
+_BAR = 14
 
 
 def picture(seen: Walk, theme: Theme) -> Picture:

@@ -50,7 +50,8 @@ class Traffic(TorchDispatchMode):
         name = func.overloadpacket.__name__
         if name in _SHAPES:
             return result
-        written, read = [], []
+        written: list[torch.Tensor] = []
+        read: list[torch.Tensor] = []
         for i, argument in enumerate(func._schema.arguments):
             value = args[i] if i < len(args) else kwargs.get(argument.name)
             is_written = argument.alias_info is not None and argument.alias_info.is_write

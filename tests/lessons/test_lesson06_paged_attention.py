@@ -1,4 +1,4 @@
-"""Lesson 6: the gather is right and makes three passes, the online softmax makes one, and `Traffic` counts as it says."""
+"""Lesson 6: the gather is right and makes three passes, the online softmax one, and `Traffic` counts as it says."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_three_passes_against_one_to_the_byte() -> None:
     batch = Batch.make(3, 64, "cpu")
     one_pass = 3 * 64 * 2 * HEADS * HEAD_DIM * 4
     assert batch.kv_bytes == one_pass
-    gather = measure("gather", GatherAttention().paged_attention, batch)
-    online = measure("online", solution.paged_attention, batch)
+    ways = [("gather", GatherAttention().paged_attention, True), ("online", solution.paged_attention, True)]
+    (gather, online), _ = measure(ways, batch)
     assert (gather.pool_read_bytes, gather.copy_written_bytes, gather.copy_read_bytes) == (one_pass,) * 3
     assert gather.scratch_bytes == one_pass
     assert (online.moved_bytes, online.pool_read_bytes, online.scratch_bytes) == (one_pass, one_pass, 0)
@@ -187,10 +187,10 @@ def test_the_worked_example_of_the_readme() -> None:
 
 
 def test_the_engine_runs_on_it_in_debug_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NaN in freed blocks, a pool too small for all at once, chunks of five: the tokens stay those of the engine's own."""
+    """NaN in freed blocks, a pool too small for all at once, chunks of five: the tokens stay those of our kernel."""
     monkeypatch.setenv("MINIPAGED_DEBUG", "1")
     params = SamplingParams(temperature=0, max_tokens=12)
-    options = dict(num_blocks=14, block_size=4, max_chunk_tokens=5)
+    options = {"num_blocks": 14, "block_size": 4, "max_chunk_tokens": 5}
     calls = []
 
     def counted(*args: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The sum is measured anew when the maximum rises; acc only collects."""
+"""“The sum is measured anew when the maximum rises; acc only collects.”"""
 
 from __future__ import annotations
 

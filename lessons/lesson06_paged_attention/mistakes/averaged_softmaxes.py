@@ -1,4 +1,4 @@
-"""A softmax for each block, and at the end their mean: acc sums them, the total counts blocks."""
+"""“A softmax for each block, and at the end their mean: acc sums them, the total counts blocks.”"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each block is measured against its own maximum; the rescaling takes care of the rest."""
+"""“Each block is measured against its own maximum; the rescaling takes care of the rest.”"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row j attends to the keys 0 to j, as in every causal mask that is a triangle."""
+"""“Row j attends to the keys 0 to j, as in every causal mask that is a triangle.”"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks first become one tensor; then it is the attention that everybody knows."""
+"""“Blocks first become one tensor; then it is the attention that everybody knows.”"""
 
 from __future__ import annotations
 

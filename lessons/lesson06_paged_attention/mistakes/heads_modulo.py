@@ -1,4 +1,4 @@
-"""KV heads are dealt out to the query heads in turn: h % num_kv_heads."""
+"""“KV heads are dealt out to the query heads in turn: h % num_kv_heads.”"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores beyond the context are -inf, so their weights are 0, and 0 times anything is 0."""
+"""“Scores beyond the context are -inf, so their weights are 0, and 0 times anything is 0.”"""
 
 from __future__ import annotations
 

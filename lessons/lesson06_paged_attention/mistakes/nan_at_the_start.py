@@ -1,4 +1,4 @@
-"""The formulas as they stand: exp(m - m'), also when both are -inf."""
+"""“The formulas as they stand: exp(m - m'), also when both are -inf.”"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has been weighed and added up is the answer."""
+"""“What has been weighed and added up is the answer.”"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores are products of query and key; the scale is for training."""
+"""“Scores are products of query and key; the scale is for training.”"""
 
 from __future__ import annotations
 

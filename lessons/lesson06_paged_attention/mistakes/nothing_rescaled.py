@@ -1,4 +1,4 @@
-"""Sum and acc only collect: each exp(score - m) was right when it was added."""
+"""“Sum and acc only collect: each exp(score - m) was right when it was added.”"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A softmax does not mind in which order the keys come, and memory is read fastest in its own."""
+"""“A softmax does not mind in which order the keys come, and memory is read fastest in its own.”"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A prefill is so many decodes, each with a context that is one longer."""
+"""“A prefill is so many decodes, each with a context that is one longer.”"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The query is scaled before the loop, and the scores in it."""
+"""“The query is scaled before the loop, and the scores in it.”"""
 
 from __future__ import annotations
 

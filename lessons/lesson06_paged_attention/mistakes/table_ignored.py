@@ -1,4 +1,4 @@
-"""The i-th block of a sequence is block i."""
+"""“The i-th block of a sequence is block i.”"""
 
 from __future__ import annotations
 

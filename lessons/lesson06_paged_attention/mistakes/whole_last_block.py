@@ -1,4 +1,4 @@
-"""A block is a block: the last one is attended to as the others are."""
+"""“A block is a block: the last one is attended to as the others are.”"""
 
 from __future__ import annotations
 
