@@ -1,10 +1,10 @@
 """What a Triton kernel becomes on a GPU that need not be there: registers, memory, and which instructions.
 
-    python -m lessons.lesson07_triton_kernel.compiled sm_80 sm_90
+    TRITON_INTERPRET=0 python -m lessons.lesson07_triton_kernel.compiled sm_80 sm_90
 
-prints the lesson's kernels, one line of JSON each. Triton brings its own assembler and disassembler. It has to be a
-process of its own, with `TRITON_INTERPRET=0`: the interpreter excludes the compiler. Counts instructions as they
-stand in the machine code; how often each is executed, nobody can read there.
+prints the lesson's kernels, one line of JSON each; with kernels' names behind, only those. Triton brings its own
+assembler and disassembler. It has to be a process of its own, with `TRITON_INTERPRET=0`: the interpreter excludes the
+compiler. Counts instructions as they stand in the machine code; how often each is executed, nobody can read there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -148,11 +150,18 @@ def jobs() -> Iterator[Job]:
     yield Job("its merge", decode_kernel.reduce, types, merging, options)
 
 
-def start(*architectures: str) -> subprocess.Popen[str]:
+def possible() -> bool:
+    """Whether `compile_one` can work here: Triton 3.6 or later, and its assembler and disassembler."""
+    if find_spec("triton") is None:
+        return False
+    return tuple(int(part) for part in version("triton").split(".")[:2]) >= (3, 6)
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
     """Compile the lesson's kernels in a process of its own, which goes on while others work; for `finish`."""
     found_in = os.pathsep.join(path or os.curdir for path in sys.path)
     environment = os.environ | {"TRITON_INTERPRET": "0", "PYTHONPATH": found_in}
-    command = [sys.executable, "-m", "lessons.lesson07_triton_kernel.compiled", *architectures]
+    command = [sys.executable, "-m", "lessons.lesson07_triton_kernel.compiled", *arguments]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -168,10 +177,12 @@ def finish(process: subprocess.Popen[str]) -> list[MachineCode]:
     return [MachineCode(**json.loads(line)) for line in output.splitlines()]
 
 
-def main(architectures: list[str]) -> int:
-    """Print the lesson's kernels, one line of JSON each."""
+def main(arguments: list[str]) -> int:
+    """Print the kernels that are named, or all, for the architectures that are named, one line of JSON each."""
+    architectures = [argument for argument in arguments if argument.startswith("sm_")]
+    names = [argument for argument in arguments if argument not in architectures]
     for job in jobs():
-        for architecture in architectures:
+        for architecture in architectures if job.label in (names or [job.label]) else ():
             print(json.dumps(asdict(compile_one(job, architecture))), flush=True)
     return 0
 

@@ -1,4 +1,4 @@
-"""The third and the fourth rung: grouped heads, and split contexts. A frame; what is the point of it is in `solution.py`.
+"""The third and the fourth rung: grouped heads, and split contexts. A frame; the point of it is in `solution.py`.
 
 A program takes the query heads that share a KV head, together: they need the same K and V, and together they are a
 matrix, which `tl.dot` multiplies. Their number is filled up to 16 rows, the least that a matrix instruction takes.
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from lessons.lesson07_triton_kernel import solution
-from lessons.lesson07_triton_kernel.language import bare_errors, jit, refuse_stub, tl
+from lessons.lesson07_triton_kernel.language import bare_errors, count_program, jit, refuse_stub, tl
 from lessons.lesson07_triton_kernel.request import LEAST, TILE, check_decode
 
 
@@ -32,6 +32,7 @@ def decode(
 ):  # fmt: skip
     """Grid (sequences, KV heads, splits)."""
     sequence, kv_head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    count_program(counter)
     splits = tl.num_programs(2)
     row = tl.arange(0, ROWS)  # (M): one query head each
     d = tl.arange(0, HEAD_DIM)
@@ -92,9 +93,10 @@ def attend_in_parts(
         (sequences, query heads, splits, head size); all float32.
     """
     apart = (*query.shape[:2], splits)
-    parts = tuple(
-        torch.empty(size, dtype=torch.float32, device=query.device) for size in (apart, apart, (*apart, query.shape[2]))
-    )
+    top = torch.empty(apart, dtype=torch.float32, device=query.device)
+    total = torch.empty_like(top)
+    acc = torch.empty((*apart, query.shape[2]), dtype=torch.float32, device=query.device)
+    parts = (top, total, acc)
     _launch(query, kv_layer, block_tables, context_lens, scale, query, parts, splits, tile, counter, tile_loop)
     return parts
 
@@ -145,7 +147,8 @@ def decode_attention(
         scale: factor on the scores, usually `head_dim ** -0.5`.
         splits: into how many runs of tiles each context is cut: a power of two.
         tile: keys that are loaded at a time: a power of two from 16 on.
-        counter: (1) int64, to which the count of numbers read from K and V is added; None counts nothing.
+        counter: (2) int64, to which the numbers read from K and V are added, and the first kernel's programs; None
+            counts nothing.
         tile_loop, merge_splits: as in `exercise.py`.
 
     Returns:

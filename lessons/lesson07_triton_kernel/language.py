@@ -15,11 +15,13 @@ import inspect
 import os
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import torch
 
 MISSING = None if find_spec("triton") else "lesson 7 needs Triton, which runs on Linux: pip install triton"
@@ -62,7 +64,7 @@ else:  # pragma: no cover
 
     tl: Any = _Names  # type: ignore[no-redef]
 
-    def jit(function: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
+    def jit(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
 
@@ -75,10 +77,17 @@ def device() -> str:
 
 
 @jit
+def count_program(counter):
+    """Adds this program to the second number of `counter`; with None nothing is counted."""
+    if counter is not None:
+        tl.atomic_add(counter + 1, 1)
+
+
+@jit
 def load_kv(pointers, mask, counter):
     """`tl.load(pointers, mask=mask, other=0)`, of K or of V. What is masked out is not read, and gives 0.
 
-    `counter` points to an int64 to which the count of numbers read is added; with None nothing is counted.
+    How many numbers were read is added to the first number of `counter`; with None nothing is counted.
     """
     if counter is not None:
         read = tl.broadcast_to(mask.to(tl.int32), pointers.shape)
@@ -104,9 +113,14 @@ def refuse_stub(function: Any) -> None:
 
 @contextmanager
 def bare_errors() -> Iterator[None]:
-    """An error inside a kernel as itself: the interpreter wraps it, once for each function it passes through."""
+    """An error inside a kernel as itself: the interpreter wraps it, once for each function it passes through.
+
+    And as little warned of as on a GPU, where inf and NaN come and go in silence.
+    """
     try:
-        yield
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            yield
     except Exception as error:
         while type(error).__name__ == "InterpreterError" and isinstance(error.__cause__, Exception):
             error = error.__cause__

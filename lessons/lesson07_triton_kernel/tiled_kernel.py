@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import torch
 
-from lessons.lesson07_triton_kernel.language import bare_errors, jit, load_kv, tl
+from lessons.lesson07_triton_kernel.language import bare_errors, count_program, jit, load_kv, tl
 from lessons.lesson07_triton_kernel.request import TILE, check_decode
 
 
@@ -25,6 +25,7 @@ def tiled(
 ):  # fmt: skip
     """Grid (sequences, query heads)."""
     sequence, head = tl.program_id(0), tl.program_id(1)
+    count_program(counter)
     d = tl.arange(0, HEAD_DIM)
     q = tl.load(query + sequence * q_sequence + head * q_head + d).to(tl.float32)  # (D)
     context = tl.load(contexts + sequence)

@@ -17,8 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 os.environ["TRITON_INTERPRET"] = "0"
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
+sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "kernels"))
 
 import torch
 import triton

@@ -1,6 +1,6 @@
 """Thinks: -inf is no number to reckon with; 0 says as well that nothing was found."""
 
-# mypy: disallow-untyped-defs=False, check-untyped-defs=False
+# mypy: ignore-errors
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Thinks: a program starts at the first key, wherever its own tiles begin."""
 
-# mypy: disallow-untyped-defs=False, check-untyped-defs=False
+# mypy: ignore-errors
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def tile_loop(
     top = tl.full([ROWS], float("-inf"), tl.float32)
     total = tl.zeros([ROWS], tl.float32)
     acc = tl.zeros([ROWS, HEAD_DIM], tl.float32)
-    for tile in range(0, tile_end):
+    for tile in range(tile_end):
         key = tile * TILE + tl.arange(0, TILE)
         inside = key < context
         block = tl.load(table + key // BLOCK_SIZE, mask=inside, other=0).to(tl.int64)
