@@ -61,10 +61,10 @@ class Figures:
 
 def play(stage: Stage) -> Figures:
     """Both acts."""
-    # The device is known now, and Triton, imported here, settles at once whether it compiles or interprets.
-    if stage.device == "cpu":
+    # The device is known now; Triton settles at its import, below, whether it compiles or interprets.
+    if stage.device == "cpu" and "triton" not in sys.modules:
         os.environ.setdefault("TRITON_INTERPRET", "1")
-    elif not torch.cuda.is_available():
+    if stage.device == "cuda" and not torch.cuda.is_available():
         raise ValueError("there is no CUDA device here; without --device, Triton's interpreter runs the kernels")
     from lessons.lesson07_triton_kernel import compiled, experiment, language
 
