@@ -120,10 +120,9 @@ def play(stage: Stage) -> Figures:
     stage.act(2, "a ladder of four kernels")
     rungs = experiment.climb(step, answer)
     _show_ladder(stage, step, rungs, experiment.tolerance())
-    from lessons.lesson07_triton_kernel.grid_picture import grid_picture
-    from minipaged.viz.theme import Theme
+    from lessons.lesson07_triton_kernel.grid_picture import GridPicture
 
-    stage.picture(grid_picture(step, Theme.of(stage.console)), "who reads which tile")
+    stage.picture(GridPicture(step), "who reads which tile")
     code = compiled.finish(compiling) if compiling else []
     if code:
         _show_code(stage, code)

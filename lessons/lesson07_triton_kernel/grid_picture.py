@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from rich.console import Group
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.text import Text
 
 from lessons.lesson07_triton_kernel.counting import Setting
 from minipaged.viz.theme import Theme, letter
+
+
+@dataclass(frozen=True)
+class GridPicture:
+    """Both grids of a step, drawn with what the console can show that they are printed on."""
+
+    step: Setting
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield grid_picture(self.step, Theme.of(console))
 
 
 def grid_picture(step: Setting, theme: Theme) -> Group:
