@@ -28,26 +28,26 @@ class ScriptedRunner:
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self._draws: dict[int, Draw] = {}  # one for each token id: a new one per token would cost more than the rest
+        # One for each token id: a new one for every token would cost more than all the rest.
+        self._draws: dict[int, tuple[Draw]] = {}
 
     def run(self, plan: StepPlan) -> StepResult:
         """Draw for each chunk what the script says."""
         plan.num_executed_ops = len(plan.memory_ops)
-        script, draw = self.script, self._draw
+        script, draws = self.script, self._draws
         result: list[tuple[Draw, ...]] = []
         for chunk in plan.chunks:
             context = chunk.start + len(chunk.token_ids)
             if chunk.draws == 1:
-                result.append((draw(script(chunk.sequence, context)),))
+                token_id = script(chunk.sequence, context)
+                result.append(draws.get(token_id) or self._draw(token_id))
             else:
-                result.append(tuple(draw(script(chunk.sequence + i, context)) for i in range(chunk.draws)))
+                answers = range(chunk.sequence, chunk.sequence + chunk.draws)
+                result.append(tuple(self._draw(script(sequence, context))[0] for sequence in answers))
         return StepResult(result)
 
-    def _draw(self, token_id: int) -> Draw:
-        draw = self._draws.get(token_id)
-        if draw is None:
-            draw = self._draws[token_id] = Draw(token_id, 0.0)
-        return draw
+    def _draw(self, token_id: int) -> tuple[Draw]:
+        return self._draws.setdefault(token_id, (Draw(token_id, 0.0),))
 
 
 def words_until(last_contexts: Mapping[int, int]) -> Script:

@@ -6,7 +6,7 @@ import json
 import os
 import tracemalloc
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from statistics import fmean, median
 
@@ -125,7 +125,7 @@ def test_made_requests_have_the_rate_and_the_means(mix: Mix) -> None:
     assert mean_rate(iter(requests)) == pytest.approx(4.0, rel=0.03)
     assert fmean(len(request.prompt_token_ids) for request in requests) == pytest.approx(mix.mean_prompt, rel=0.03)
     assert fmean(request.num_output for request in requests) == pytest.approx(mix.mean_output, rel=0.03)
-    gaps = [b.arrival_seconds - a.arrival_seconds for a, b in zip(requests, requests[1:], strict=False)]
+    gaps = [b.arrival_seconds - a.arrival_seconds for a, b in pairwise(requests)]
     assert fmean(gap > 0.25 for gap in gaps) == pytest.approx(0.368, abs=0.02), "e^-1 of the gaps are above their mean"
     assert {request.priority for request in requests} == {0, 1, 2}
     assert 900 < max(request.num_output for request in requests) <= 1024

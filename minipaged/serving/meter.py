@@ -85,14 +85,14 @@ class ServingMeter:
         began = record.started_seconds
         end = began + record.seconds
         reserved = 0
-        for chunk in record.chunks:
-            guest = guests[chunk.sequence]
-            filled = chunk.start + chunk.num_tokens
-            slots = len(chunk.block_table) * size
+        for sequence, _, start, num_tokens, num_recomputed, kind, table in record.chunks:
+            guest = guests[sequence]
+            filled = start + num_tokens
+            slots = len(table) * size
             reserved += (slots if slots < guest.final_slots else guest.final_slots) - filled
-            if chunk.kind != "decode":
-                self._recomputed += chunk.num_recomputed
-                self._computed += max(0, min(filled, guest.num_prompt) - chunk.start - chunk.num_recomputed)
+            if kind != "decode":
+                self._recomputed += num_recomputed
+                self._computed += max(0, min(filled, guest.num_prompt) - start - num_recomputed)
                 if not guest.seen:
                     guest.seen = True
                     self._all.waiting.add(began - guest.arrival)
