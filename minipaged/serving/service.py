@@ -79,6 +79,7 @@ class Service:
         num_slots = network.kv_slots if config.num_slots is None else config.num_slots
         num_host_slots = 4 * num_slots if config.num_host_slots is None else config.num_host_slots
         self._final_slots: dict[int, int] = {}  # by sequence; each request has one, with the same number
+        self._requests: dict[int, Request] = {}
         room = Room(num_slots, num_host_slots, config.block_size, network.max_positions, self._final_slots)
         self.memory = policy.memory(room)
         self.scheduler = policy.scheduler(
@@ -107,8 +108,8 @@ class Service:
     def has_work(self) -> bool:
         return self.engine.has_work
 
-    def submit(self, request: TimedRequest) -> Request | None:
-        """A request comes; its arrival may lie in the past, when a step was under way. None if it could never fit."""
+    def submit(self, request: TimedRequest) -> bool:
+        """A request comes; its arrival may lie in the past, when a step was under way. False if it could never fit."""
         num_prompt = len(request.prompt_token_ids)
         limit = self.config.max_tokens if request.max_tokens is None else request.max_tokens
         max_tokens = max(1, min(limit, self._context - num_prompt + 1))  # no more than the context leaves
@@ -121,9 +122,10 @@ class Service:
         except ValueError:
             del self._final_slots[number]
             self.meter.refuse()
-            return None
+            return False
+        self._requests[added.id] = added
         self.meter.expect(added.sequences[0].id, request.arrival_seconds, num_prompt, num_output)
-        return added
+        return True
 
     def run_until(self, seconds: float = float("inf")) -> None:
         """Step as long as there is work and the time has not come. The last step may end after it."""
@@ -157,6 +159,8 @@ class Service:
         for event in record.events:
             if event.kind == "finish":
                 del self._final_slots[event.sequence]
+                # Request and sequence know each other: parted, they go at once, and not when a collector comes by.
+                self._requests.pop(event.sequence).sequences.clear()
 
 
 def serve(
