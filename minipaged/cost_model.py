@@ -17,6 +17,7 @@ would need a measurement on the machine: kernels that fill it badly, and the hos
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from minipaged.plan import CopyBlock, StepPlan, SwapIn, SwapOut
 
@@ -87,8 +88,7 @@ class Network:
         return self.kv_cache_bytes // self.kv_bytes_per_token
 
 
-@dataclass(frozen=True, slots=True)
-class StepCost:
+class StepCost(NamedTuple):
     """Seconds of a step, by what they are spent on."""
 
     fixed: float

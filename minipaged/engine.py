@@ -170,9 +170,11 @@ class Engine:
     def _checked_prompt(self, prompt_token_ids: Items[int]) -> tuple[int, ...]:
         last = self.model.vocab_size - 1
         try:
-            if isinstance(prompt_token_ids, (str, bytes)) or bool in set(map(type, prompt_token_ids)):
+            kinds = set(map(type, prompt_token_ids))
+            if isinstance(prompt_token_ids, (str, bytes)) or bool in kinds:
                 raise TypeError(f"it is {prompt_token_ids!r}")
-            prompt = tuple(map(index, prompt_token_ids))  # an int, or what numpy and torch have
+            # An int, or what numpy and torch have.
+            prompt = tuple(prompt_token_ids if kinds == {int} else map(index, prompt_token_ids))
         except TypeError as error:
             raise ValueError(f"the prompt must be token ids, whole numbers from 0 to {last}: {error}") from None
         if not prompt:
@@ -214,7 +216,8 @@ def _one_line(exception: BaseException) -> str:
 def _chunk_record(chunk: Chunk, sequence: Sequence) -> ChunkRecord:
     """Taken before the step is run, while the sequence still stands where the plan found it."""
     num_tokens = len(chunk.token_ids)
-    num_recomputed = max(0, min(sequence.peak_computed, chunk.start + num_tokens) - chunk.start)
+    computed_before = sequence.peak_computed - chunk.start
+    num_recomputed = 0 if computed_before <= 0 else min(computed_before, num_tokens)
     kind = "recompute" if num_recomputed else "decode" if sequence.draws else "prefill"
     return ChunkRecord(
         chunk.sequence, sequence.request.id, chunk.start, num_tokens, num_recomputed, kind, chunk.block_table
