@@ -61,7 +61,7 @@ class Engine:
         self.seed = seed
         self.clock = clock
         self.listeners = list(listeners)
-        self._num_requests = 0
+        self.num_requests = 0  # added so far; the next one's id
         self._num_sequences = 0
 
     @property
@@ -92,7 +92,7 @@ class Engine:
         if not isinstance(priority, int):
             raise ValueError(f"priority is {priority!r}; it must be a whole number")
         prompt = self._checked_prompt(prompt_token_ids)
-        request_id = self._num_requests
+        request_id = self.num_requests
         stop = set(params.stop_token_ids) | (set() if params.ignore_eos else set(self.model.eos_token_ids))
         seed = params.seed if params.seed is not None else (self.seed << 32) + request_id
         request = Request(request_id, prompt, params, seed, frozenset(stop), priority, cache_salt)
@@ -101,7 +101,7 @@ class Engine:
             sampling = Sampling(params.temperature, params.top_k, params.top_p, params.logprobs or 0, seed, i)
             request.sequences.append(Sequence(self._num_sequences + i, request, i, list(prompt), sampling))
         self.scheduler.add(request)  # refuses before anything is queued
-        self._num_requests += 1
+        self.num_requests += 1
         self._num_sequences += params.n
         return request
 
@@ -170,16 +170,18 @@ class Engine:
     def _checked_prompt(self, prompt_token_ids: Items[int]) -> tuple[int, ...]:
         last = self.model.vocab_size - 1
         try:
-            if isinstance(prompt_token_ids, (str, bytes)) or any(isinstance(item, bool) for item in prompt_token_ids):
+            kinds = set(map(type, prompt_token_ids))
+            if isinstance(prompt_token_ids, (str, bytes)) or bool in kinds:
                 raise TypeError(f"it is {prompt_token_ids!r}")
-            prompt = tuple(index(token_id) for token_id in prompt_token_ids)  # an int, or what numpy and torch have
+            # An int, or what numpy and torch have.
+            prompt = tuple(prompt_token_ids if kinds == {int} else map(index, prompt_token_ids))
         except TypeError as error:
             raise ValueError(f"the prompt must be token ids, whole numbers from 0 to {last}: {error}") from None
         if not prompt:
             raise ValueError("the prompt is empty; it must have at least one token")
-        for token_id in prompt:
-            if not 0 <= token_id <= last:
-                raise ValueError(f"the prompt has token id {token_id}; the model's vocabulary is 0 to {last}")
+        if min(prompt) < 0 or max(prompt) > last:
+            wrong = next(token_id for token_id in prompt if not 0 <= token_id <= last)
+            raise ValueError(f"the prompt has token id {wrong}; the model's vocabulary is 0 to {last}")
         return prompt
 
 
@@ -214,7 +216,8 @@ def _one_line(exception: BaseException) -> str:
 def _chunk_record(chunk: Chunk, sequence: Sequence) -> ChunkRecord:
     """Taken before the step is run, while the sequence still stands where the plan found it."""
     num_tokens = len(chunk.token_ids)
-    num_recomputed = max(0, min(sequence.peak_computed, chunk.start + num_tokens) - chunk.start)
+    computed_before = sequence.peak_computed - chunk.start
+    num_recomputed = 0 if computed_before <= 0 else min(computed_before, num_tokens)
     kind = "recompute" if num_recomputed else "decode" if sequence.draws else "prefill"
     return ChunkRecord(
         chunk.sequence, sequence.request.id, chunk.start, num_tokens, num_recomputed, kind, chunk.block_table

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from minipaged.plan import MemoryOp
 
@@ -30,9 +30,8 @@ class Event:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRecord:
-    """What one sequence computed in the step.
+class ChunkRecord(NamedTuple):
+    """What one sequence computed in the step. A tuple, since one is made for every sequence of every step.
 
     Args:
         sequence: the sequence's id.

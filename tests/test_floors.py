@@ -17,6 +17,7 @@ FLOORS = {
     "minipaged.viz": 6,
     "minipaged.__main__": 7,
     "minipaged.llm": 5,
+    "minipaged.serving": 5,
     "minipaged.progress": 5,
     "minipaged.answer_writer": 5,
     "minipaged.engine": 4,
@@ -24,7 +25,11 @@ FLOORS = {
     "minipaged.recorder": 4,
     "minipaged.interrupts": 1,
     "minipaged.scheduler": 3,
+    "minipaged.prefill_first": 3,
+    "minipaged.static_batches": 3,
     "minipaged.runner": 3,
+    "minipaged.scripted_runner": 3,
+    "minipaged.timed_runner": 3,
     "minipaged.simulation": 3,
     "minipaged.memory": 2,
     "minipaged.model": 2,
@@ -34,6 +39,9 @@ FLOORS = {
     "minipaged.config": 1,
     "minipaged.order": 1,
     "minipaged.pool_size": 1,
+    "minipaged.traffic": 1,
+    "minipaged.cost_model": 1,
+    "minipaged.virtual_clock": 1,
     "minipaged.trace": 1,
     "minipaged.trace_state": 1,
     "minipaged.trace_file": 1,
@@ -45,13 +53,20 @@ STRANGERS = [
     {"minipaged.scheduler", "minipaged.runner"},
     {"minipaged.scheduler", "minipaged.simulation"},
     {"minipaged.runner", "minipaged.simulation"},
+    {"minipaged.scheduler", "minipaged.scripted_runner"},
+    {"minipaged.scheduler", "minipaged.timed_runner"},
+    {"minipaged.runner", "minipaged.timed_runner"},
     {"minipaged.scheduler", "minipaged.memory"},
     {"minipaged.scheduler", "minipaged.model"},
     {"minipaged.runner", "minipaged.memory"},
     {"minipaged.runner", "minipaged.request"},
     {"minipaged.model", "minipaged.request"},
 ]
-WITHOUT_TENSORS = ("minipaged.memory", "minipaged.scheduler", "minipaged.simulation", "minipaged.engine")
+WITHOUT_TENSORS = (
+    "minipaged.memory", "minipaged.scheduler", "minipaged.prefill_first", "minipaged.static_batches",
+    "minipaged.simulation", "minipaged.scripted_runner", "minipaged.timed_runner", "minipaged.engine",
+    "minipaged.serving",
+)  # fmt: skip
 
 
 def modules() -> dict[str, Path]:
@@ -114,7 +129,10 @@ def test_the_books_know_no_tensors(module: str) -> None:
         assert not tops & {"torch", "numpy", "minipaged_kernels"}, f"{module} imports {tops}"
 
 
-@pytest.mark.parametrize("module", ["minipaged", "minipaged.scheduler", "minipaged.engine", "minipaged.simulation"])
+@pytest.mark.parametrize(
+    "module",
+    ["minipaged", "minipaged.scheduler", "minipaged.engine", "minipaged.simulation", "minipaged.serving.service"],
+)
 def test_the_books_load_neither_torch_nor_numpy(module: str) -> None:
     code = f"import sys, {module}; print(sorted({{'torch', 'numpy', 'rich', 'tokenizers'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

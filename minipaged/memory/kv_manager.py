@@ -287,8 +287,9 @@ class KVManager:
 
     def _extend(self, holding: Holding, missing: int, start: int, end: int) -> None:
         """Blocks for its tokens from `start` to `end`, which the open step computes. There is room for them."""
-        if start < holding.sequence.peak_computed:
-            self.tiers.counts.tokens_recomputed += min(holding.sequence.peak_computed, end) - start
+        peak = holding.sequence.peak_computed
+        if start < peak:
+            self.tiers.counts.tokens_recomputed += min(peak, end) - start
         for _ in range(missing):
             holding.table.blocks.append(self.tiers.take())
         self._step.compute(holding, end)

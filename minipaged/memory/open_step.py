@@ -23,6 +23,7 @@ class OpenStep:
 
     def __init__(self, tree: PrefixTree, tiers: Tiers) -> None:
         self._tree = tree
+        self._block_size = tree.block_size
         self._tiers = tiers
         self._holdings: list[Holding] = []
         self._pending: list[Node] = []  # parents first
@@ -33,8 +34,7 @@ class OpenStep:
         if not holding.in_step:
             holding.in_step = True
             self._holdings.append(holding)
-        block_size = self._tree.block_size
-        while (len(holding.nodes) + 1) * block_size <= end:  # seldom: the sequence fills a block
+        while (len(holding.nodes) + 1) * self._block_size <= end:  # seldom: the sequence fills a block
             parent, tokens = holding.last_node, holding.next_tokens()
             if self._tree.child(parent, tokens) is not None:
                 # Its own block is not the node's, and a held node's ancestors must be held: nothing goes below it yet.

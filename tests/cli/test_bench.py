@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -140,3 +141,78 @@ def test_without_a_name_the_benchmarks_are_listed(capsys: pytest.CaptureFixture[
     listed = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines if line.startswith("  ")}
     assert {"kernels", "memory", "scheduler", "throughput"} <= listed.keys()
     assert all(len(summary) > 20 and summary.endswith(".") for summary in listed.values())
+
+
+AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
+    f"2023-11-16 18:17:{second:02}.9799600,{100 + second},{1 + second % 7}\n" for second in range(40)
+)
+
+
+def test_serving_replays_a_trace_for_each_policy_order_and_rate(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    trace, chart = tmp_path / "azure.csv", tmp_path / "chart.svg"
+    trace.write_text(AZURE)
+    arguments = ("--policy", "static", "paged", "--order", "fcfs", "shortest", "--rate", "5", "50", "--svg", str(chart))
+    found = figures(capsys, "serving", "--trace", str(trace), *arguments)
+    assert isinstance(found, list)
+    names = ["static fcfs", "static shortest", "paged fcfs", "paged shortest"]
+    assert [(row["name"], row["rate"]) for row in found] == [(name, rate) for name in names for rate in (5, 50)]
+    for row in found:
+        assert row["num_finished"] == row["num_requests"] == 40
+        assert row["prompt_tokens"] == sum(range(100, 140)) and row["seconds"] > 39 / row["rate"]
+    svg = ElementTree.fromstring(chart.read_text())
+    lines = [element for element in svg.iter() if element.tag.endswith("polyline")]
+    assert len(lines) == 4
+    assert {text.text for text in svg.iter() if text.tag.endswith("text")} >= {"static fcfs", "paged shortest"}
+
+
+def test_serving_prints_tables_that_fit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    arguments = ("--requests", "30", "--policy", "reserve-oracle", "paged", "--order", "fcfs", "patient", "--costs")
+    assert cli.main(["bench", "serving", *arguments, "--close-limits"]) == 0
+    shown = capsys.readouterr().out
+    expected = (
+        "Latency",
+        "Work",
+        "Memory",
+        "Short and long",
+        "data sheet",
+        "kv_bytes_per_token",
+        "819,200",
+        "one core",
+    )
+    assert [words for words in expected if words not in shown] == []
+    assert "…" not in shown and max(map(len, shown.splitlines())) <= 80
+    assert shown.count("reserve-oracle") == 8 and shown.count("patient") == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--requests", "0"), "bench serving: --requests is 0; it must be at least 1"),
+        (("--rate", "0"), "poisson: rate is 0.0; it must be above 0"),
+        (("--trace", "nowhere.csv"), "traffic nowhere.csv: it cannot be read: No such file"),
+        (("--svg", "nowhere/chart.svg"), "there is no folder nowhere"),
+        (("--block-size", "0"), "--block-size is 0"),
+    ],
+)
+def test_serving_refuses(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "serving", *arguments]) == 2
+    out, error = capsys.readouterr()
+    assert out == "" and message in error and error.count("\n") == 1
+
+
+def test_hits_are_counted_for_each_size(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = tmp_path / "mooncake.jsonl"
+    lines = [{"timestamp": 0, "input_length": 1500, "output_length": 5, "hash_ids": [0, 1, last]} for last in (2, 3, 2)]
+    trace.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    found = figures(capsys, "hits", "--trace", str(trace), "--blocks", "0", "3")
+    assert isinstance(found, list)
+    assert [(row["blocks"], row["num_blocks"], row["num_found"], row["num_last"]) for row in found] == [
+        (0, 9, 4, 1), (3, 9, 4, 0)
+    ]  # fmt: skip
+    assert found[0]["rate"] == pytest.approx(5 / 9)
+    assert cli.main(["bench", "hits", "--trace", str(trace)]) == 0
+    shown = capsys.readouterr().out
+    assert "no end" in shown and "0.5556" in shown and "0.4444" in shown
