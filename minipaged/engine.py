@@ -61,7 +61,7 @@ class Engine:
         self.seed = seed
         self.clock = clock
         self.listeners = list(listeners)
-        self._num_requests = 0
+        self.num_requests = 0  # added so far; the next one's id
         self._num_sequences = 0
 
     @property
@@ -92,7 +92,7 @@ class Engine:
         if not isinstance(priority, int):
             raise ValueError(f"priority is {priority!r}; it must be a whole number")
         prompt = self._checked_prompt(prompt_token_ids)
-        request_id = self._num_requests
+        request_id = self.num_requests
         stop = set(params.stop_token_ids) | (set() if params.ignore_eos else set(self.model.eos_token_ids))
         seed = params.seed if params.seed is not None else (self.seed << 32) + request_id
         request = Request(request_id, prompt, params, seed, frozenset(stop), priority, cache_salt)
@@ -101,7 +101,7 @@ class Engine:
             sampling = Sampling(params.temperature, params.top_k, params.top_p, params.logprobs or 0, seed, i)
             request.sequences.append(Sequence(self._num_sequences + i, request, i, list(prompt), sampling))
         self.scheduler.add(request)  # refuses before anything is queued
-        self._num_requests += 1
+        self.num_requests += 1
         self._num_sequences += params.n
         return request
 

@@ -1,0 +1,233 @@
+"""Traffic: requests in the order in which they come, recorded or made. One at a time, so a day needs no more memory
+than a minute.
+
+Recorded traffic has lengths and no text. Where nothing says that two prompts have anything in common, a prompt is one
+token of its own and then the same token again and again: that is enough for it to share nothing with any other. A
+Mooncake trace names each piece of 512 tokens by a hash, so equal pieces become equal tokens.
+
+It knows nothing of who serves it.
+
+Formats:
+    Azure's LLM inference traces: CSV with TIMESTAMP, ContextTokens, GeneratedTokens.
+    Mooncake's traces: JSON lines with timestamp (milliseconds), input_length, output_length, hash_ids.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from math import exp, log
+from pathlib import Path
+from random import Random
+from statistics import NormalDist
+from typing import Any
+
+TOKENS_PER_HASH = 512  # of a Mooncake trace
+_FILLER = 2  # 0 and 1 are what a `ScriptedRunner` answers with
+_FIRST_NAME = 3  # tokens from here on stand for a request, or for a hash
+
+
+@dataclass(frozen=True, slots=True)
+class TimedRequest:
+    """A request that is to come.
+
+    Args:
+        arrival_seconds: since the first one's arrival or, in made traffic, since the beginning.
+        prompt_token_ids: at least one.
+        num_output: tokens of its answer, at least 1. Whoever serves it is not to know before they are written.
+        priority: lower goes first, under an order that looks at it.
+    """
+
+    arrival_seconds: float
+    prompt_token_ids: tuple[int, ...]
+    num_output: int
+    priority: int = 0
+
+
+def read_traffic(path: Path, tokens_per_hash: int = TOKENS_PER_HASH) -> Iterator[TimedRequest]:
+    """The requests of a file: Mooncake's format if its name ends with `.jsonl`, else Azure's."""
+    return read_mooncake(path, tokens_per_hash) if path.suffix == ".jsonl" else read_azure(path)
+
+
+def read_azure(path: Path) -> Iterator[TimedRequest]:
+    """The requests of a CSV file, by time.
+
+    Raises:
+        ValueError: the file cannot be read or a line is no request; the message names the line.
+    """
+    began: datetime | None = None
+    number = 1
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            for number, row in enumerate(csv.DictReader(file), start=2):
+                # Ten-millionths of a second are one digit more than Python reads.
+                time = datetime.fromisoformat(row["TIMESTAMP"][:26])
+                began = began or time
+                num_prompt, num_output = int(row["ContextTokens"]), int(row["GeneratedTokens"])
+                if min(num_prompt, num_output) < 1:
+                    raise ValueError("lengths below 1")
+                yield TimedRequest((time - began).total_seconds(), _own_prompt(number, num_prompt), num_output)
+    except OSError as error:
+        raise ValueError(f"traffic {path}: it cannot be read: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"traffic {path}, line {number}: TIMESTAMP, ContextTokens and GeneratedTokens must be a time and two "
+            f"numbers of at least 1 ({error})"
+        ) from None
+
+
+def read_mooncake(path: Path, tokens_per_hash: int = TOKENS_PER_HASH) -> Iterator[TimedRequest]:
+    """The requests of a JSON lines file, by time.
+
+    Args:
+        path: the file.
+        tokens_per_hash: into how many tokens a hash is spelt out. 512 are what it stands for; with 1, a token stands
+            for a whole piece, and lengths are counted in pieces.
+
+    Raises:
+        ValueError: the file cannot be read or a line is no request; the message names the line.
+    """
+    number = 0
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                row: dict[str, Any] = json.loads(line)
+                num_prompt, num_output, hashes = int(row["input_length"]), int(row["output_length"]), row["hash_ids"]
+                if min(num_prompt, num_output) < 1 or len(hashes) != -(-num_prompt // TOKENS_PER_HASH):
+                    raise ValueError("lengths that do not fit")
+                if tokens_per_hash == 1:
+                    prompt = tuple(_FIRST_NAME + name for name in hashes)
+                    num_output = -(-num_output // TOKENS_PER_HASH)
+                else:
+                    prompt = _spelt_out(hashes, num_prompt)
+                yield TimedRequest(row["timestamp"] / 1000, prompt, num_output)
+    except OSError as error:
+        raise ValueError(f"traffic {path}: it cannot be read: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"traffic {path}, line {number}: it must be JSON with timestamp, input_length, output_length and one of "
+            f"hash_ids for every {TOKENS_PER_HASH} tokens ({error})"
+        ) from None
+
+
+def _own_prompt(name: int, length: int) -> tuple[int, ...]:
+    return (_FIRST_NAME + name, *(_FILLER,) * (length - 1))
+
+
+def _spelt_out(hashes: list[int], length: int) -> tuple[int, ...]:
+    """A hash's first token names it, the others follow."""
+    tokens = [_FILLER] * length
+    tokens[::TOKENS_PER_HASH] = [_FIRST_NAME + name for name in hashes]
+    return tuple(tokens)
+
+
+# Made traffic --------------------------------------------------------------------------------------------------------
+
+
+class Lengths:
+    """Log-normal lengths: many short ones, a few that are very long; cut at 1 and at the longest.
+
+    Args:
+        mean: that they have once they are cut.
+        longest: tokens.
+        spread: standard deviation of a length's logarithm.
+    """
+
+    def __init__(self, mean: float, longest: int = 1024, spread: float = 0.9) -> None:
+        if not 1 <= mean < longest:
+            raise ValueError(f"Lengths: mean is {mean}; it must be at least 1 and below the longest, {longest}")
+        self.longest = longest
+        self.spread = spread
+        self._noise = NormalDist()
+        self._scale = 1.0
+        grid = [(i + 0.5) / 1000 for i in range(1000)]
+        low, high = 0.0, float(longest)
+        for _ in range(50):  # the mean grows with the scale, so halving the interval finds it
+            self._scale = (low + high) / 2
+            low, high = (self._scale, high) if sum(map(self.at, grid)) < mean * len(grid) else (low, self._scale)
+
+    def at(self, share: float) -> int:
+        """The length that this share of all lengths is below, 0 < share < 1."""
+        return min(max(round(self._scale * exp(self.spread * self._noise.inv_cdf(share))), 1), self.longest)
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """What made requests look like: mean tokens of prompts and answers."""
+
+    name: str
+    mean_prompt: float
+    mean_output: float
+
+
+# Means: the PagedAttention paper (arXiv 2309.06180), figure 11. The shape is ours.
+SHAREGPT = Mix("sharegpt", 161, 338)
+ALPACA = Mix("alpaca", 19, 58)
+MIXES = {mix.name: mix for mix in (SHAREGPT, ALPACA)}
+
+
+def poisson(mix: Mix, rate: float, *, seed: int = 0, num_priorities: int = 1) -> Iterator[TimedRequest]:
+    """Requests without end that come independently of each other.
+
+    Args:
+        mix: their lengths.
+        rate: of them in a second, in the mean.
+        seed: same seed, same requests; at another rate the same requests come at other times.
+        num_priorities: each gets one below this, at random.
+
+    Raises:
+        ValueError: a rate that is not above 0.
+    """
+    if not 0 < rate < float("inf"):
+        raise ValueError(f"poisson: rate is {rate}; it must be above 0 requests a second")
+    noise = Random(seed)
+    prompts, outputs = Lengths(mix.mean_prompt), Lengths(mix.mean_output)
+    now, number = 0.0, 0
+    while True:
+        gap, prompt, output, priority = (1 - noise.random() for _ in range(4))  # above 0, at most 1
+        now -= log(gap) / rate
+        yield TimedRequest(
+            now,
+            _own_prompt(number, prompts.at(min(prompt, 1 - 1e-12))),
+            outputs.at(min(output, 1 - 1e-12)),
+            int(num_priorities * (1 - priority)),
+        )
+        number += 1
+
+
+# What is done to traffic ---------------------------------------------------------------------------------------------
+
+
+def first_requests(traffic: Iterator[TimedRequest], count: int | None) -> Iterator[TimedRequest]:
+    """The first so many; all with None."""
+    return traffic if count is None else islice(traffic, count)
+
+
+def at_speed(traffic: Iterator[TimedRequest], speed: float) -> Iterator[TimedRequest]:
+    """The same requests, coming `speed` times as fast.
+
+    Raises:
+        ValueError: a speed that is not above 0.
+    """
+    if not 0 < speed < float("inf"):
+        raise ValueError(f"at_speed: speed is {speed}; it must be above 0")
+    return (replace(request, arrival_seconds=request.arrival_seconds / speed) for request in traffic)
+
+
+def mean_rate(traffic: Iterator[TimedRequest]) -> float:
+    """Requests a second, from the first to the last.
+
+    Raises:
+        ValueError: fewer than two requests, or all at once.
+    """
+    count, first, last = 0, 0.0, 0.0
+    for count, request in enumerate(traffic, start=1):
+        first = first if count > 1 else request.arrival_seconds
+        last = request.arrival_seconds
+    if count < 2 or last <= first:
+        raise ValueError(f"the rate of {count} requests in {last - first} seconds is not known")
+    return (count - 1) / (last - first)
