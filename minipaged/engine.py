@@ -170,16 +170,16 @@ class Engine:
     def _checked_prompt(self, prompt_token_ids: Items[int]) -> tuple[int, ...]:
         last = self.model.vocab_size - 1
         try:
-            if isinstance(prompt_token_ids, (str, bytes)) or any(isinstance(item, bool) for item in prompt_token_ids):
+            if isinstance(prompt_token_ids, (str, bytes)) or bool in set(map(type, prompt_token_ids)):
                 raise TypeError(f"it is {prompt_token_ids!r}")
-            prompt = tuple(index(token_id) for token_id in prompt_token_ids)  # an int, or what numpy and torch have
+            prompt = tuple(map(index, prompt_token_ids))  # an int, or what numpy and torch have
         except TypeError as error:
             raise ValueError(f"the prompt must be token ids, whole numbers from 0 to {last}: {error}") from None
         if not prompt:
             raise ValueError("the prompt is empty; it must have at least one token")
-        for token_id in prompt:
-            if not 0 <= token_id <= last:
-                raise ValueError(f"the prompt has token id {token_id}; the model's vocabulary is 0 to {last}")
+        if min(prompt) < 0 or max(prompt) > last:
+            wrong = next(token_id for token_id in prompt if not 0 <= token_id <= last)
+            raise ValueError(f"the prompt has token id {wrong}; the model's vocabulary is 0 to {last}")
         return prompt
 
 
