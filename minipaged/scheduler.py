@@ -210,14 +210,33 @@ class Scheduler:
         Returns:
             A plan; its chunks are empty only when there is no work.
         """
-        assert self._planned is None, "the last step was neither committed nor failed"
-        chunks: list[Chunk] = []
-        planned: dict[int, Sequence] = {}
-        self._planned = planned  # from here on, whoever is to be ended waits for the end of the step
-        budget = self.max_batch_tokens
-        preempted = False
+        chunks = self._open_step()
+        budget, enough = self._go_on(chunks, self.max_batch_tokens)
+        self._admit(chunks, budget, enough)
+        return self._finished_plan(chunks)
 
-        # 1. Running sequences, oldest first; each leaves one token of the budget for everyone behind it.
+    # The parts of `schedule`, of which another scheduler may be made ------------------------------------------------
+
+    def _open_step(self) -> list[Chunk]:
+        """From here on, whoever is to be ended waits for the end of the step. The plan's chunks, none yet."""
+        assert self._planned is None, "the last step was neither committed nor failed"
+        self._planned = {}
+        return []
+
+    def _go_on(self, chunks: list[Chunk], budget: int, *, prompts_only: bool = False) -> tuple[int, bool]:
+        """Running sequences, oldest first; each leaves one token of the budget for everyone behind it.
+
+        Args:
+            chunks: of the open step; theirs are added.
+            budget: tokens that are left of it.
+            prompts_only: those that decode are passed over.
+
+        Returns:
+            What is left of the budget, and whether memory was enough: False when somebody was preempted.
+        """
+        planned = self._planned
+        assert planned is not None, "no step is open"
+        enough = True
         position = 0
         while position < len(self._running):
             sequence = self._running[position]
@@ -226,8 +245,11 @@ class Scheduler:
                 sequence.num_computed += self.memory.continue_walk(sequence)
                 behind = len(self._running) - position - 1
                 n = min(len(sequence.tokens) - sequence.num_computed, budget - behind, self.max_chunk_tokens)
+            elif prompts_only:
+                position += 1
+                continue
             while not self.memory.grow(sequence, n):
-                preempted = True
+                enough = False
                 if self._preempt_youngest(sequence, n) is sequence:
                     break
             else:
@@ -235,11 +257,15 @@ class Scheduler:
                 chunks.append(self._chunk(sequence, n))
                 planned[sequence.id] = sequence
                 position += 1
+        return budget, enough
 
-        # 2. Waiting sequences, while budget, places and slots last; none when memory was just found too small.
+    def _admit(self, chunks: list[Chunk], budget: int, enough: bool) -> None:
+        """Waiting sequences, while budget, places and slots last; none when memory was just found too small."""
+        planned = self._planned
+        assert planned is not None, "no step is open"
         self._waiting_cause = None
         while self._waiting:
-            if preempted:
+            if not enough:
                 self._waiting_cause = "memory was just found too small"
                 break
             if not budget or len(self._running) >= self.max_sequences:
@@ -260,6 +286,8 @@ class Scheduler:
             chunks.append(self._chunk(sequence, admission.num_new))
             planned[sequence.id] = sequence
 
+    def _finished_plan(self, chunks: list[Chunk]) -> StepPlan:
+        """What was decided, with the memory operations that belong to it."""
         self.num_steps += 1
         return StepPlan(self.num_steps - 1, chunks, self.memory.take_operations())
 

@@ -9,11 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from minipaged.memory.block_pool import BlockPool
+from minipaged.memory.contiguous.buddy_cache import BuddyCache
+from minipaged.memory.contiguous.reserving_cache import ReservingCache, as_recorded, prompt_and_maximum
 from minipaged.memory.kv_manager import KVManager
 from minipaged.memory.prefix_tree import PrefixTree
 from minipaged.memory.swap import SwapManager
 from minipaged.order import Order, first_come_first_served
+from minipaged.prefill_first import PrefillFirst
+from minipaged.request import Sequence
 from minipaged.scheduler import Memory, Scheduler
+from minipaged.static_batches import StaticBatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +46,24 @@ class Policy:
     """One way to serve.
 
     Args:
-        name: for a reader.
+        name: for the command line, and for a reader.
         memory: makes the memory.
+        summary: one line.
         scheduler: makes the scheduler, as `Scheduler` is made.
-        order: who goes first.
+        max_batch_tokens: tokens in a step at most; None takes the service's.
         max_chunk_tokens: tokens of one sequence in a step at most; None for no limit but the batch's.
         watermark: share of the slots that an admission leaves free.
+        order: who goes first.
     """
 
     name: str
     memory: Callable[[Room], Memory]
+    summary: str = ""
     scheduler: Callable[..., Scheduler] = Scheduler
-    order: Order = first_come_first_served
+    max_batch_tokens: int | None = None
     max_chunk_tokens: int | None = None
     watermark: float = 0.01
+    order: Order = first_come_first_served
 
 
 def paged_memory(room: Room, *, share_prefixes: bool = False, swap: bool = False) -> KVManager:
@@ -68,8 +77,67 @@ def paged_memory(room: Room, *, share_prefixes: bool = False, swap: bool = False
     )
 
 
-PAGED = Policy("paged", paged_memory)
-PAGED_SHARING = Policy("paged-sharing", lambda room: paged_memory(room, share_prefixes=True))
-PAGED_SWAP = Policy("paged-swap", lambda room: paged_memory(room, share_prefixes=True, swap=True))
+def sharing_memory(room: Room) -> KVManager:
+    """`paged_memory`, with prefixes shared among requests."""
+    return paged_memory(room, share_prefixes=True)
 
-POLICIES = {policy.name: policy for policy in (PAGED, PAGED_SHARING, PAGED_SWAP)}
+
+def swapping_memory(room: Room) -> KVManager:
+    """`paged_memory`, with a host pool behind it for those that are preempted."""
+    return paged_memory(room, swap=True)
+
+
+def sharing_swapping_memory(room: Room) -> KVManager:
+    """`sharing_memory`, with a host pool behind it: it keeps what the device has no room for."""
+    return paged_memory(room, share_prefixes=True, swap=True)
+
+
+def reserved_maximum(room: Room) -> ReservingCache:
+    """A region for the prompt and all that the user allows; where that is the model's context, the whole context."""
+    return ReservingCache(room.num_slots, prompt_and_maximum)
+
+
+def reserved_power_of_two(room: Room) -> BuddyCache:
+    """A region for the prompt and the answer's true length, rounded up to a power of two.
+
+    As the PagedAttention paper's "Orca (Pow2)", it is told the length to within a factor of two.
+    """
+
+    def wants(sequence: Sequence) -> int:
+        num_output = room.final_slots[sequence.request.id] + 1 - sequence.num_prompt_tokens
+        return sequence.num_prompt_tokens + (1 << (num_output - 1).bit_length()) - 1
+
+    return BuddyCache(room.num_slots, wants)
+
+
+def reserved_by_oracle(room: Room) -> ReservingCache:
+    """A region of just the slots that the request will have filled in the end, as if somebody knew."""
+    return ReservingCache(room.num_slots, as_recorded(room.final_slots))
+
+
+_ALL = (
+    Policy("static", reserved_maximum, "static batches, the maximum reserved", StaticBatches, watermark=0),
+    Policy("reserve-max", reserved_maximum, "continuous, the maximum reserved", watermark=0),
+    Policy("reserve-pow2", reserved_power_of_two, "continuous, a power of two reserved", watermark=0),
+    Policy("reserve-oracle", reserved_by_oracle, "continuous, the true length reserved", watermark=0),
+    Policy("paged", paged_memory, "continuous, in blocks"),
+    Policy("paged-swap", swapping_memory, "in blocks, swapped to the host when preempted"),
+    Policy("sharing", sharing_memory, "in blocks, prefixes shared"),
+    Policy("sharing-swap", sharing_swapping_memory, "prefixes shared, the host keeps what was given up"),
+    Policy("prefill-first", paged_memory, "in blocks, prompts before decodes", PrefillFirst),
+    Policy("chunked", paged_memory, "in blocks, at most 512 tokens in a step", max_batch_tokens=512),
+)
+POLICIES = {policy.name: policy for policy in _ALL}
+PAGED = POLICIES["paged"]
+SHARING = POLICIES["sharing"]
+
+
+def policy_named(name: str) -> Policy:
+    """A policy by its name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name not in POLICIES:
+        raise ValueError(f"policy {name!r} is not known; there are {', '.join(POLICIES)}")
+    return POLICIES[name]

@@ -75,6 +75,7 @@ class Service:
         self.config = config
         self.clock = VirtualClock()
         network = cost_model.network
+        self._context = network.max_positions
         num_slots = network.kv_slots if config.num_slots is None else config.num_slots
         num_host_slots = 4 * num_slots if config.num_host_slots is None else config.num_host_slots
         self._final_slots: dict[int, int] = {}  # by sequence; each request has one, with the same number
@@ -82,7 +83,7 @@ class Service:
         self.memory: Any = policy.memory(room)
         self.scheduler = policy.scheduler(
             self.memory,
-            max_batch_tokens=config.max_batch_tokens,
+            max_batch_tokens=policy.max_batch_tokens or config.max_batch_tokens,
             max_sequences=config.max_sequences,
             max_chunk_tokens=policy.max_chunk_tokens,
             max_positions=network.max_positions,
@@ -108,9 +109,10 @@ class Service:
 
     def submit(self, request: TimedRequest) -> Request | None:
         """A request comes now; its arrival may lie in the past, when a step was under way. None if it could never fit."""
-        params = SamplingParams(max_tokens=self.config.max_tokens, temperature=0, seed=0)
         num_prompt = len(request.prompt_token_ids)
-        num_output = min(request.num_output, self.config.max_tokens)
+        max_tokens = max(1, min(self.config.max_tokens, self._context - num_prompt + 1))  # what the context leaves
+        num_output = min(request.num_output, max_tokens)
+        params = SamplingParams(max_tokens=max_tokens, temperature=0, seed=0)
         number = self.engine.num_requests
         self._final_slots[number] = num_prompt + num_output - 1
         try:
@@ -147,7 +149,7 @@ class Service:
 
     def _slots_wanted(self) -> int:
         """What the first that waits was refused, in slots."""
-        wanted: int = self.memory.slots_needed(self.scheduler.waiting[0], self.config.max_batch_tokens)
+        wanted: int = self.memory.slots_needed(self.scheduler.waiting[0], self.scheduler.max_batch_tokens)
         return wanted
 
     def _forget(self, record: StepRecord) -> None:

@@ -1,0 +1,29 @@
+"""StaticBatches: a scheduler under which nobody comes in until the last of the batch has ended. The naive way.
+
+The batch is all that fit when nobody runs any more, and its prompts are computed together, however long they are. It is
+a fair baseline: who has ended computes no more rows, and nothing is padded. What is left of the waste is the waiting.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipaged.plan import StepPlan
+from minipaged.scheduler import Memory, Scheduler
+
+
+class StaticBatches(Scheduler):
+    """See `Scheduler`. Its budget is at least as large as the memory, so that memory alone bounds a batch."""
+
+    def __init__(self, memory: Memory, *, max_batch_tokens: int = 2048, **options: Any) -> None:
+        super().__init__(memory, max_batch_tokens=max(max_batch_tokens, memory.total_slots), **options)
+
+    def schedule(self) -> StepPlan:
+        """As `Scheduler.schedule`, but the door opens only when all places are empty."""
+        chunks = self._open_step()
+        if self._running:
+            self._go_on(chunks, self.max_batch_tokens)
+            self._waiting_cause = "the batch is not over" if self._waiting else None
+        else:
+            self._admit(chunks, self.max_batch_tokens, True)
+        return self._finished_plan(chunks)
