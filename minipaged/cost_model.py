@@ -236,7 +236,7 @@ GPT2_124M = Network(
     weight_bytes=4 * (12 * 12 * 768**2 + 50257 * 768),
     kv_cache_bytes=2 * 2**30,
     max_positions=1024,
-    source="12 layers of width 768, vocabulary 50,257, context 1,024: GPT-2's config.json; 12 width^2 parameters a layer\n"
+    source="12 layers of width 768, vocabulary 50,257, context 1,024: GPT-2's config.json; 12 width^2 numbers a layer\n"
     "kv_cache_bytes: 2 GiB, chosen",
 )
 
@@ -262,8 +262,8 @@ LLAMA_8B = Network(
     weight_bytes=2 * (32 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336) + 128256 * 4096),
     kv_cache_bytes=55 * 10**9,
     max_positions=131072,
-    source="32 layers of width 4,096, 8 KV heads of 128, three matrices of 14,336, vocabulary 128,256, context 131,072: "
-    "Llama 3.1 8B's config.json\n"
+    source="32 layers of width 4,096, 8 KV heads of 128, three matrices of 14,336, vocabulary 128,256, context "
+    "131,072: Llama 3.1 8B's config.json\n"
     "kv_cache_bytes: nine tenths of 80 GB, less 16 GB of weights, rounded down; chosen",
 )
 

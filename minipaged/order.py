@@ -27,3 +27,24 @@ def shortest_first(sequence: Sequence) -> int:
 def by_priority(sequence: Sequence) -> int:
     """Lowest `Request.priority` first."""
     return sequence.request.priority
+
+
+def patient(order: Order, per_request: float) -> Order:
+    """Another order, under which whoever waits moves up, so that nobody starves.
+
+    With it, a request is overtaken by those only that come within (its value - the least one) / `per_request` requests
+    after it, however many come in all.
+
+    Args:
+        order: its values are numbers.
+        per_request: by how much each request stands behind the one that came before it.
+    """
+    return lambda sequence: order(sequence) + per_request * sequence.request.id
+
+
+ORDERS: dict[str, Order] = {
+    "fcfs": first_come_first_served,
+    "shortest": shortest_first,
+    "patient": patient(shortest_first, 10),
+    "priority": by_priority,
+}

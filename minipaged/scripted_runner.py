@@ -1,8 +1,8 @@
 """ScriptedRunner: the runner's door without a model. What it answers was written down before.
 
-It computes nothing and looks at no cache, so it is as fast as the bookkeeping lets it be: for traffic by the hour, where
-only lengths are known, and for replaying a real run. The scheduler learns of an answer's end just as it does from a
-model: when the end comes, and not before.
+It computes nothing and looks at no cache, so it is as fast as the bookkeeping lets it be: for traffic by the hour, of
+which only lengths are known, and for replaying a real run. The scheduler learns of an answer's end just as it does
+from a model: when the end comes, and not before.
 """
 
 from __future__ import annotations

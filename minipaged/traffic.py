@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -24,7 +24,7 @@ from math import exp, log
 from pathlib import Path
 from random import Random
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TextIO
 
 TOKENS_PER_HASH = 512  # of a Mooncake trace
 _FILLER = 2  # 0 and 1 are what a `ScriptedRunner` answers with
@@ -60,24 +60,16 @@ def read_azure(path: Path) -> Iterator[TimedRequest]:
         ValueError: the file cannot be read or a line is no request; the message names the line.
     """
     began: datetime | None = None
-    number = 1
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            for number, row in enumerate(csv.DictReader(file), start=2):
-                # Ten-millionths of a second are one digit more than Python reads.
-                time = datetime.fromisoformat(row["TIMESTAMP"][:26])
-                began = began or time
-                num_prompt, num_output = int(row["ContextTokens"]), int(row["GeneratedTokens"])
-                if min(num_prompt, num_output) < 1:
-                    raise ValueError("lengths below 1")
-                yield TimedRequest((time - began).total_seconds(), _own_prompt(number, num_prompt), num_output)
-    except OSError as error:
-        raise ValueError(f"traffic {path}: it cannot be read: {error.strerror}") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"traffic {path}, line {number}: TIMESTAMP, ContextTokens and GeneratedTokens must be a time and two "
-            f"numbers of at least 1 ({error})"
-        ) from None
+
+    def request(number: int, row: dict[str, str]) -> TimedRequest:
+        nonlocal began
+        time = datetime.fromisoformat(row["TIMESTAMP"][:26])  # its seventh digit is one more than Python reads
+        began = began or time
+        num_prompt, num_output = _lengths(row["ContextTokens"], row["GeneratedTokens"])
+        return TimedRequest((time - began).total_seconds(), _own_prompt(number, num_prompt), num_output)
+
+    expected = "it must be CSV with TIMESTAMP, and ContextTokens and GeneratedTokens of at least 1"
+    return _read(path, csv.DictReader, 2, request, expected)
 
 
 def read_mooncake(path: Path, tokens_per_hash: int = TOKENS_PER_HASH) -> Iterator[TimedRequest]:
@@ -89,29 +81,55 @@ def read_mooncake(path: Path, tokens_per_hash: int = TOKENS_PER_HASH) -> Iterato
             for a whole piece, and lengths are counted in pieces.
 
     Raises:
-        ValueError: the file cannot be read or a line is no request; the message names the line.
+        ValueError: another number of tokens, the file cannot be read or a line is no request; the message names it.
     """
-    number = 0
+    if tokens_per_hash not in (1, TOKENS_PER_HASH):
+        raise ValueError(f"read_mooncake: tokens_per_hash is {tokens_per_hash}; it must be 1 or {TOKENS_PER_HASH}")
+
+    def request(number: int, line: str) -> TimedRequest:
+        row: dict[str, Any] = json.loads(line)
+        num_prompt, num_output = _lengths(row["input_length"], row["output_length"])
+        hashes = row["hash_ids"]
+        if len(hashes) != -(-num_prompt // TOKENS_PER_HASH):
+            raise ValueError(f"{len(hashes)} hashes for {num_prompt} tokens")
+        if tokens_per_hash == 1:
+            prompt = tuple(_FIRST_NAME + name for name in hashes)
+            num_output = -(-num_output // TOKENS_PER_HASH)
+        else:
+            prompt = _spelt_out(hashes, num_prompt)
+        return TimedRequest(row["timestamp"] / 1000, prompt, num_output)
+
+    expected = (
+        "it must be JSON with timestamp, input_length, output_length and one of hash_ids for every "
+        f"{TOKENS_PER_HASH} tokens"
+    )
+    return _read(path, iter, 1, request, expected)
+
+
+def _read(
+    path: Path,
+    rows: Callable[[TextIO], Iterable[Any]],
+    first_line: int,
+    request: Callable[[int, Any], TimedRequest],
+    expected: str,
+) -> Iterator[TimedRequest]:
+    number = first_line
     try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                row: dict[str, Any] = json.loads(line)
-                num_prompt, num_output, hashes = int(row["input_length"]), int(row["output_length"]), row["hash_ids"]
-                if min(num_prompt, num_output) < 1 or len(hashes) != -(-num_prompt // TOKENS_PER_HASH):
-                    raise ValueError("lengths that do not fit")
-                if tokens_per_hash == 1:
-                    prompt = tuple(_FIRST_NAME + name for name in hashes)
-                    num_output = -(-num_output // TOKENS_PER_HASH)
-                else:
-                    prompt = _spelt_out(hashes, num_prompt)
-                yield TimedRequest(row["timestamp"] / 1000, prompt, num_output)
-    except OSError as error:
-        raise ValueError(f"traffic {path}: it cannot be read: {error.strerror}") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"traffic {path}, line {number}: it must be JSON with timestamp, input_length, output_length and one of "
-            f"hash_ids for every {TOKENS_PER_HASH} tokens ({error})"
-        ) from None
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            for number, row in enumerate(rows(file), start=first_line):
+                yield request(number, row)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"traffic {path}: it cannot be read: {reason}") from None
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
+        raise ValueError(f"traffic {path}, line {number}: {expected} ({type(error).__name__}: {error})") from None
+
+
+def _lengths(prompt: Any, output: Any) -> tuple[int, int]:
+    num_prompt, num_output = int(prompt), int(output)
+    if min(num_prompt, num_output) < 1:
+        raise ValueError(f"lengths {num_prompt} and {num_output}")
+    return num_prompt, num_output
 
 
 def _own_prompt(name: int, length: int) -> tuple[int, ...]:

@@ -108,7 +108,7 @@ class Service:
         return self.engine.has_work
 
     def submit(self, request: TimedRequest) -> Request | None:
-        """A request comes now; its arrival may lie in the past, when a step was under way. None if it could never fit."""
+        """A request comes; its arrival may lie in the past, when a step was under way. None if it could never fit."""
         num_prompt = len(request.prompt_token_ids)
         max_tokens = max(1, min(self.config.max_tokens, self._context - num_prompt + 1))  # what the context leaves
         num_output = min(request.num_output, max_tokens)

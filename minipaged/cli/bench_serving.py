@@ -1,0 +1,150 @@
+"""Serving: an hour of recorded or made traffic through the real scheduler and memory, on a cost model's clock.
+
+Nothing is computed but the bookkeeping: the model is an arithmetic of bytes and operations, whose numbers `--costs`
+prints with their sources. `--trace` replays one of Azure's CSV files or one of Mooncake's JSON lines; without it,
+requests come at random, with the lengths of `--mix`. Several policies, orders and rates are compared on the same
+requests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from minipaged.cli.latency_chart import latency_chart
+from minipaged.cli.serving_report import Run, print_report
+from minipaged.cost_model import PRESETS, preset
+from minipaged.order import ORDERS
+from minipaged.serving.policy import POLICIES
+from minipaged.serving.service import ServiceConfig, serve
+from minipaged.traffic import (
+    MIXES,
+    TOKENS_PER_HASH,
+    TimedRequest,
+    at_speed,
+    first_requests,
+    mean_rate,
+    poisson,
+    read_traffic,
+)
+
+_MADE_REQUESTS = 1000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What comes, how it is served, on what, and what is printed."""
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="an Azure CSV file, or a Mooncake .jsonl file")
+    parser.add_argument("--mix", choices=sorted(MIXES), default="sharegpt", help="lengths of made requests (sharegpt)")
+    parser.add_argument(
+        "--rate", type=float, nargs="+", metavar="R", help="requests a second (the trace's own; 1 for made ones)"
+    )
+    parser.add_argument(
+        "--requests", type=int, metavar="N", help=f"the first N only (all of a trace; {_MADE_REQUESTS} made ones)"
+    )
+    parser.add_argument("--priorities", type=int, default=2, metavar="N", help="of made requests, at random (2)")
+    parser.add_argument("--seed", type=int, default=0, help="of made requests (0)")
+    parser.add_argument(
+        "--policy", nargs="+", choices=POLICIES, default=["paged"], metavar="NAME",
+        help="paged, or " + "; ".join(f"{policy.name}: {policy.summary}" for policy in POLICIES.values()),
+    )  # fmt: skip
+    parser.add_argument("--order", nargs="+", choices=ORDERS, default=["fcfs"], help="who goes first (fcfs)")
+    parser.add_argument(
+        "--model", choices=PRESETS, help="the cost model (h100-llama-8b; a100-opt-13b for made requests)"
+    )
+    parser.add_argument("--slots", type=int, metavar="N", help="token slots of the device (what the model leaves)")
+    parser.add_argument("--host-slots", type=int, metavar="N", help="token slots of the host (four times as many)")
+    parser.add_argument(
+        "--block-size", type=int, metavar="N", help=f"token slots in a block (16; {TOKENS_PER_HASH} for Mooncake's)"
+    )
+    for name in ("max_batch_tokens", "max_sequences", "max_tokens", "long_from"):
+        default = next(field.default for field in fields(ServiceConfig) if field.name == name)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, metavar="N", help=f"({default})")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the mean normalised latency over the rate")
+    parser.add_argument("--costs", action="store_true", help="print the cost model's numbers and their sources")
+    parser.add_argument("--json", action="store_true", help="print the figures only")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve, and print."""
+    for name in ("requests", "slots", "block_size", "priorities", "max_tokens", "long_from"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise ValueError(f"bench serving: --{name.replace('_', '-')} is {value}; it must be at least 1")
+    if args.svg is not None and not args.svg.parent.is_dir():
+        raise ValueError(f"bench serving: --svg {args.svg}: there is no folder {args.svg.parent}")
+    console = Console()
+    name = args.model or ("h100-llama-8b" if args.trace else "a100-opt-13b")
+    cost_model = preset(name)
+    if args.costs and not args.json:
+        _print_costs(console, name)
+    own_rate = mean_rate(_trace(args)) if args.trace else 1.0
+    began = time.process_time()
+    runs = []
+    for policy_name in args.policy:
+        for order in args.order:
+            policy = replace(POLICIES[policy_name], order=ORDERS[order])
+            title = policy_name if args.order == ["fcfs"] else f"{policy_name}, {order}"
+            for rate in args.rate or [own_rate]:
+                runs.append(Run(title, rate, serve(policy, _traffic(args, rate, own_rate), cost_model, _config(args))))
+    seconds = time.process_time() - began
+    if args.svg is not None:
+        _draw(args.svg, runs, name)
+    if args.json:
+        print(json.dumps([{"name": run.name, "rate": run.rate, **asdict(run.figures)} for run in runs]))
+        return 0
+    print_report(console, runs, by_length=args.order != ["fcfs"])
+    simulated = sum(run.figures.seconds for run in runs)
+    finished = sum(run.figures.num_finished for run in runs)
+    steps = sum(run.figures.num_steps for run in runs)
+    console.print(
+        f"{name}: {finished:,} requests in {steps:,} steps, {simulated:,.0f} simulated seconds; the bookkeeping took "
+        f"{seconds:.1f} seconds of one core."
+    )
+    return 0
+
+
+def _config(args: argparse.Namespace) -> ServiceConfig:
+    mooncake = args.trace is not None and args.trace.suffix == ".jsonl"
+    return ServiceConfig(
+        num_slots=args.slots,
+        num_host_slots=args.host_slots,
+        block_size=args.block_size or (TOKENS_PER_HASH if mooncake else 16),
+        max_batch_tokens=args.max_batch_tokens,
+        max_sequences=args.max_sequences,
+        max_tokens=args.max_tokens,
+        long_from=args.long_from,
+    )
+
+
+def _trace(args: argparse.Namespace) -> Iterator[TimedRequest]:
+    return first_requests(read_traffic(args.trace), args.requests)
+
+
+def _traffic(args: argparse.Namespace, rate: float, own_rate: float) -> Iterator[TimedRequest]:
+    if args.trace is not None:
+        return at_speed(_trace(args), rate / own_rate)
+    made = poisson(MIXES[args.mix], rate, seed=args.seed, num_priorities=args.priorities)
+    return first_requests(made, args.requests or _MADE_REQUESTS)
+
+
+def _draw(path: Path, runs: list[Run], model: str) -> None:
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for run in sorted(runs, key=lambda run: run.rate):
+        lines.setdefault(run.name, []).append((run.rate, run.figures.all.normalised.mean))
+    lines = {run.name: lines[run.name] for run in runs}  # in the order of the tables
+    path.write_text(latency_chart(lines, f"{model}: mean normalised latency", "seconds a token"), encoding="utf-8")
+
+
+def _print_costs(console: Console, name: str) -> None:
+    for part in PRESETS[name]:
+        console.print(f"[bold]{part.name}[/]")
+        for field in fields(part):
+            if field.name not in ("name", "source"):
+                console.print(f"  {field.name:20} {getattr(part, field.name):,.6g}", highlight=False)
+        console.print("  " + part.source.replace("\n", "\n  "), style="dim", highlight=False)
