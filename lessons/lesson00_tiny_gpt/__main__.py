@@ -36,8 +36,8 @@ def play(stage: Stage) -> Figures:
     )
     stage.say(f"[dim]{escape(texts.example.text)}[/]")
     stage.say(
-        f"The generator made its choices for this one with probability 2^{texts.example.log2_probability:.1f}: nobody "
-        f"can know it with fewer than {-texts.example.log2_probability:.1f} bits."
+        f"The generator made its choices for this one with probability 2^{texts.example.log2_probability:.1f}, so "
+        f"it costs even the generator {-texts.example.log2_probability:.1f} bits."
     )
     counted = count(texts, stage.mine.module(LESSON))
     stage.say(
@@ -94,7 +94,7 @@ def play(stage: Stage) -> Figures:
         ],
         highlight="shipped GPT",
     )
-    if stage.console.is_terminal:  # its words depend on how this processor rounds; everything else does not
+    if stage.console.is_terminal:  # another processor's rounding may change a word; not so the rest
         stage.say("What the small one answers:")
         stage.say(_dialogue(counted.prompt, figures.answers["small GPT"]))
     stage.say("And the shipped one, which the other lessons run:")
@@ -121,7 +121,7 @@ def _train(stage: Stage, texts: Texts) -> tuple[TrainableGPT, list[float]]:
 def _costs(name: str, bits: float) -> tuple[str, str]:
     """Bits per token, and among how many equally likely tokens that would be a choice.
 
-    The small GPT's go to one digit: training amplifies the rounding of the processor it runs on.
+    The small GPT's go to one digit: a processor that rounds otherwise trains a slightly different model.
     """
     if name == "small GPT":
         return f"{bits:.1f}", f"{2 ** round(bits, 1):,.1f}"

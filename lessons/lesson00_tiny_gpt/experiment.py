@@ -105,9 +105,10 @@ def num_documents(small: bool) -> tuple[int, int]:
 
 
 def question(texts: Texts) -> str:
-    """A question that the corpus asks, too."""
+    """A question that the corpus asks, too; one with a question mark, which no document ends with."""
     subject = next(subject for subject in load_subjects(texts.language) if subject.id == ASKED_ABOUT)
-    return fill(QUESTIONS[texts.language][0], subject)
+    form = next(form for form in QUESTIONS[texts.language] if form.endswith(("?", "？")))
+    return fill(form, subject)
 
 
 def count(texts: Texts, code: ModuleType = solution) -> Counted:

@@ -94,7 +94,7 @@ def make_texts(language: Language, num_training: int, num_held_out: int) -> Text
 def reckoned_bits_per_document(language: Language) -> float:
     """What the generator's choices for one document cost on average, reckoned from its rules instead of its log.
 
-    A little too high: near the end of a subject's sentences there are fewer choices, or none.
+    Not quite exact: near the end of a subject's sentences there are fewer choices, or none. Few documents come there.
     """
     subject = math.log2(len(load_subjects(language)))
     form = math.log2(len(QUESTIONS[language]))

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from lessons.lesson04_fragmentation import LESSON
 from lessons.lesson04_fragmentation import experiment as measured
-from lessons.lesson04_fragmentation.experiment import Figures, measure
+from lessons.lesson04_fragmentation.experiment import measure
+from lessons.lesson04_fragmentation.figures import MAXIMUM, Figures
 from lessons.lesson04_fragmentation.recorded_requests import RecordedRequest, like_sharegpt, mean, read_requests
 from lessons.lesson04_fragmentation.service import Service, final_slots
 from lessons.lesson04_fragmentation.slot_map import capital, describe, legend, slot_map
@@ -56,8 +57,8 @@ def play(stage: Stage) -> Figures:
     _show_sweep(stage, theme, figures)
     _show_paper(stage, figures)
     stage.picture(_maps(theme, traffic, buddy), f"slots in step {MAP_STEP}")
-    stage.score(lost, next(row.lost for row in figures.lost if row.memory == measured.MAXIMUM))
-    stage.score(utilisation, 100 * figures.of(measured.MAXIMUM).utilisation)
+    stage.score(lost, next(row.lost for row in figures.lost if row.memory == MAXIMUM))
+    stage.score(utilisation, 100 * figures.of(MAXIMUM).utilisation)
     return figures
 
 
@@ -101,7 +102,7 @@ def _show_shares(stage: Stage, figures: Figures, count: int, num_slots: int) -> 
     stage.say(
         f"{count} requests, a pool of {num_slots} slots. Held slots are live, reserved (the request "
         "fills them later) or internal (it never does). Free slots are external (enough in sum for the request that "
-        "waits, but no hole is long enough) or too few. Utilisation is live ÷ held."
+        "waits, but no hole is long enough) or too few. Utilisation is live / held."
     )
     stage.table(
         "What it means for the requests",
@@ -114,7 +115,7 @@ def _show_shares(stage: Stage, figures: Figures, count: int, num_slots: int) -> 
 
 
 def _show_sweep(stage: Stage, theme: Theme, figures: Figures) -> None:
-    title = "Utilisation of prompt + maximum, when the maximum is … times the real answer"
+    title = "Utilisation of prompt + maximum, by how far the maximum lies from the real answer"
     lines = [Text(title, style="italic"), Text(f"{'':14}long answers{'':{BAR_CELLS - 4}}short answers")]
     for row in figures.sweep:
         label = "whole context" if row.factor is None else f"{row.factor:g} times"
@@ -133,7 +134,7 @@ def _bar(theme: Theme, label: str, long: float, short: float) -> Text:
 
 def _show_paper(stage: Stage, figures: Figures) -> None:
     stage.table(
-        "Live ÷ all slots, as the paper counts (%)",
+        "Live / all slots, as the paper counts (%)",
         ["reserved", "ours", "the paper's"],
         [(row.memory, f"{row.ours:.1f}", f"{row.paper:.1f}") for row in figures.paper],
     )

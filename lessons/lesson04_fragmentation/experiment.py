@@ -8,6 +8,20 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from lessons.lesson04_fragmentation.figures import (
+    BUDDY,
+    GROWING,
+    MAXIMUM,
+    ORACLE,
+    PAGED,
+    WHOLE,
+    Figures,
+    Hole,
+    Lost,
+    PaperRow,
+    Shares,
+    SweepRow,
+)  # fmt: skip
 from lessons.lesson04_fragmentation.recorded_requests import RecordedRequest, like_alpaca, like_sharegpt, mean
 from lessons.lesson04_fragmentation.service import Refusal, Service, SlotMemory, final_slots
 from lessons.lesson04_fragmentation.solution import Buddy, region_size
@@ -30,10 +44,6 @@ HOLE_REQUESTS = [RecordedRequest(prompt, answer) for prompt, answer in
                  [(20, 7), (300, 400), (20, 7), (400, 450), (20, 7), (100, 500), (300, 100)]]  # fmt: skip
 FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
-WHOLE, MAXIMUM, BUDDY, ORACLE, GROWING, PAGED = (
-    "whole context", "prompt + maximum", "power of two", "oracle", "growing", "paged",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -52,94 +62,6 @@ class Scale:
 
 # 16384 is near what the paper's model of 13 billion parameters had on its GPU: 15.7 thousand.
 FULL, SMALL = Scale(100, 8192, 16384), Scale(20, 4096, 4096)
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """One short answer, slots: held for it when it ended, filled, and the difference."""
-
-    memory: str
-    held: int
-    filled: int
-    lost: int
-
-
-@dataclass(frozen=True, slots=True)
-class Hole:
-    """The request that no hole fits, in slots, and how many steps it waited for its first token."""
-
-    needed: int
-    free: int
-    largest_hole: int
-    step: int
-    waited_steps: int
-    waited_steps_paged: int
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """One memory under the traffic. Shares of all its slots, over the steps in which somebody waited; they sum to 1.
-
-    `utilisation` is live ÷ held, `live` itself is the pool utilisation. The rest counts over the whole run.
-    """
-
-    memory: str
-    live: float
-    reserved: float
-    internal: float
-    external: float
-    short: float
-    utilisation: float
-    mean_running: float
-    steps: int
-    preemptions: int
-    copied: int
-
-
-@dataclass(frozen=True, slots=True)
-class SweepRow:
-    """Utilisation of reserving, when everyone's maximum is `factor` times the real answer; None: the whole context."""
-
-    factor: float | None
-    long_answers: float  # ShareGPT-like
-    short_answers: float  # Alpaca-like
-
-
-@dataclass(frozen=True, slots=True)
-class PaperRow:
-    """Pool utilisation in percent, as the PagedAttention paper counts it: ours, and what its figure 2 reports."""
-
-    memory: str
-    ours: float
-    paper: float
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """All that the lesson prints.
-
-    Args:
-        lost: one short answer, per memory.
-        hole: the request that does not fit, under prompt + maximum.
-        mean_prompt, mean_answer: of the traffic, answers cut at the maximum.
-        shares: the traffic, per memory.
-        sweep: utilisation against how far the maximum lies from the truth.
-        sweep_paged: paged, under the sweep's long and short answers.
-        paper: beside the paper's figures.
-    """
-
-    lost: list[Lost]
-    hole: Hole
-    mean_prompt: float
-    mean_answer: float
-    shares: list[Shares]
-    sweep: list[SweepRow]
-    sweep_paged: list[float]
-    paper: list[PaperRow]
-
-    def of(self, memory: str) -> Shares:
-        """The shares of a memory, by its name."""
-        return next(shares for shares in self.shares if shares.memory == memory)
 
 
 def paged(num_slots: int) -> KVManager:

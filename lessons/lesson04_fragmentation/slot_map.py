@@ -63,7 +63,7 @@ def describe(refusal: Refusal) -> str:
 def legend(theme: Theme, slots_per_cell: int = 16) -> Text:
     """What the characters mean."""
     free = theme.glyphs.free
-    says = f"one character for {slots_per_cell} slots: A hold tokens of request A, a are A's and empty, {free} are free"
+    says = f"{slots_per_cell} slots a character: A hold tokens of A, a are A's and empty, {free} are free"
     return Text(says, theme.role("quiet"))
 
 

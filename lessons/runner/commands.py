@@ -31,9 +31,8 @@ def main(argv: Sequence[str] | None = None, console: Console | None = None) -> i
     console = console or Console(highlight=False)
     parser = _parser()
     # What stands behind `run N` is the lesson's own command line.
-    rest: list[str] = []
-    if argv[:1] == ["run"] and len(argv) > 1:
-        argv, rest = argv[:2], argv[2:]
+    own = argv.index("run") + 2 if "run" in argv else len(argv)
+    argv, rest = argv[:own], argv[own:]
     args = parser.parse_args(argv)
     try:
         status: int = args.command(args, console, rest) if args.command is _run else args.command(args, console)
@@ -109,7 +108,8 @@ def _start(args: argparse.Namespace, console: Console) -> int:
 
 def _run(args: argparse.Namespace, console: Console, rest: Sequence[str]) -> int:
     lesson = find(args.lesson)
-    status: int = import_module(f"lessons.{lesson.slug}.__main__").main(rest)
+    workbook = ["--workbook", args.workbook] if args.workbook else []
+    status: int = import_module(f"lessons.{lesson.slug}.__main__").main([*workbook, *rest])
     return status
 
 

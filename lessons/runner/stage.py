@@ -187,7 +187,6 @@ def run(
     argv: Sequence[str] | None = None,
     *,
     add_arguments: Callable[[argparse.ArgumentParser], None] | None = None,
-    workbook: Workbook | None = None,
 ) -> int:
     """A lesson's command line.
 
@@ -196,7 +195,6 @@ def run(
         play: plays it and returns the figures: a dataclass or a dict.
         argv: the arguments; the process's when None.
         add_arguments: for a lesson with options of its own; they are in `stage.options`.
-        workbook: whose parts `--mine` takes; the current one when None.
 
     Returns:
         The exit status: 0, or 2 after one line about bad input.
@@ -207,6 +205,7 @@ def run(
                         help="your predictions, in the order in which you would be asked")  # fmt: skip
     parser.add_argument("--no-ask", action="store_true", help="ask for no prediction")
     parser.add_argument("--mine", action="store_true", help="with the parts that you have written in the place of ours")
+    parser.add_argument("--workbook", metavar="DIR", help="where those are, if not in the workbook started last")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where the model runs")
     parser.add_argument("--json", action="store_true", help="print the figures and nothing else")
     parser.add_argument("--svg", metavar="FILE", help="keep the picture in a file")
@@ -220,7 +219,7 @@ def run(
     try:
         mine = Mine()
         if options.mine:
-            workbook = workbook or Workbook.current()
+            workbook = Workbook.current(options.workbook)
             if workbook is None:
                 raise ValueError("--mine needs a workbook; `python -m lessons start ../workbook` makes one")
             mine = Mine.of(workbook, upto=lesson.number)

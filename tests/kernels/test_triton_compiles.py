@@ -15,8 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from lessons.lesson07_triton_kernel.compiled import MachineCode
+
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 PROCESSES = 2
+SHARED_LIMIT = {"sm_80": 163 * 1024, "sm_90": 227 * 1024}  # bytes that one program may have
 OLD = tuple(int(part) for part in version("triton").split(".")[:2]) < (3, 6) if find_spec("triton") else False
 
 
@@ -30,24 +33,22 @@ def test_every_launch_compiles_for_both_architectures() -> None:
         )
         for i in range(PROCESSES)
     ]
-    lines = []
+    found: list[MachineCode] = []
     for process in running:
         output, errors = process.communicate(timeout=600)
         assert process.returncode == 0, errors
-        lines += [json.loads(line) for line in output.splitlines()]
+        found += [MachineCode(**json.loads(line)) for line in output.splitlines()]
 
-    assert {line["architecture"] for line in lines} == {"sm_80", "sm_90"}
-    for line in lines:
+    assert {code.architecture for code in found} == set(SHARED_LIMIT)
+    for code in found:
         print(
-            f"{line['architecture']} {line['kernel']:<44} {line['registers']:>4} registers, "
-            f"{line['shared_bytes'] / 1024:>5.1f} KiB shared, {line['matrix_instructions']:>4} matrix instructions"
+            f"{code.architecture} {code.kernel:<44} {code.registers:>4} registers, "
+            f"{code.shared_bytes / 1024:>5.1f} KiB shared, {code.matrix_instructions:>4} matrix instructions"
         )
-    for line in lines:
-        what = f"{line['kernel']} for {line['architecture']}"
-        assert line["stack_bytes"] == line["local_bytes"] == 0, f"{what} spills"
-        assert line["shared_bytes"] <= line["shared_limit"], f"{what} asks for too much shared memory"
+    for code in found:
+        what = f"{code.kernel} for {code.architecture}"
+        assert code.stack_bytes == code.local_bytes == 0, f"{what} spills"
+        assert code.shared_bytes <= SHARED_LIMIT[code.architecture], f"{what} asks for too much shared memory"
         # float32 is told to be exact, which no matrix instruction is.
-        claimed = line["kernel"].startswith("attend") and "fp32" not in line["kernel"]
-        assert (line["matrix_instructions"] > 0) == claimed, (
-            f"{what}: {line['matrix_instructions']} matrix instructions"
-        )
+        claimed = code.kernel.startswith("attend") and "fp32" not in code.kernel
+        assert (code.matrix_instructions > 0) == claimed, f"{what}: {code.matrix_instructions} matrix instructions"

@@ -14,7 +14,8 @@ from minipaged_kernels import reference
 
 from lessons.lesson04_fragmentation import experiment
 from lessons.lesson04_fragmentation.__main__ import main
-from lessons.lesson04_fragmentation.experiment import (
+from lessons.lesson04_fragmentation.experiment import measure
+from lessons.lesson04_fragmentation.figures import (
     BUDDY,
     GROWING,
     MAXIMUM,
@@ -22,7 +23,6 @@ from lessons.lesson04_fragmentation.experiment import (
     PAGED,
     WHOLE,
     Figures,
-    measure,
 )
 from lessons.lesson04_fragmentation.recorded_requests import (
     RecordedRequest,
@@ -250,6 +250,21 @@ def test_a_region_that_moves_is_copied_in_an_order_that_loses_nothing() -> None:
     assert not cache.grow(b, 7)
     assert cache.table(b) == tuple(range(9))
     assert cache.take_operations() == []
+
+
+def test_what_a_failed_step_left_undone_goes_in_front_of_the_next_steps_operations() -> None:
+    """A scheduler may leave a running sequence out of a step; its tokens are still to be copied."""
+    cache = ReservingCache(300)
+    parent, child, other = _asking(3, 8, id=0), _asking(3, 8, id=1), _asking(2, 2, id=2)
+    cache.admit(parent, 3)
+    cache.end_step()
+    cache.fork(parent, child)
+    operations = cache.take_operations()
+    assert operations == [CopyBlock(i, 10 + i) for i in range(3)]
+    cache.admit(other, 2)
+    cache.abort_step(operations[1:])
+    cache.fork(other, lone_sequence([1, 1], id=3))
+    assert cache.take_operations() == [*operations[1:], CopyBlock(20, 23), CopyBlock(21, 24)]
 
 
 def test_one_contiguous_request_that_is_cut_in_two_by_a_move_reads_back_whole() -> None:

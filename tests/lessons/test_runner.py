@@ -106,6 +106,15 @@ def test_with_mine_the_learners_parts_are_in_the_engine(book: Workbook) -> None:
     assert any("yours" in line for line in mine.describe())
 
 
+def test_a_lesson_runs_with_the_parts_of_a_named_workbook(book: Workbook, capsys: pytest.CaptureFixture[str]) -> None:
+    solve(book)
+    workbook.REMEMBERED.unlink()
+    said("--workbook", str(book.folder), "run", str(LESSON.number), "--small", "--mine")
+    assert f"lesson  {LESSON.number}: yours" in capsys.readouterr().out
+    said("run", str(LESSON.number), "--small", "--mine", status=2)
+    assert "start ../workbook" in capsys.readouterr().err
+
+
 def test_a_part_that_does_not_pass_is_left_out(book: Workbook) -> None:
     name = next(iter(LESSON.module("check").MISCONCEPTIONS))
     write(book, f"from lessons.{LESSON.slug}.mistakes.{name} import *")

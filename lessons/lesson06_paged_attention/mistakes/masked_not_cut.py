@@ -1,0 +1,25 @@
+"""“Scores beyond the context are -inf, so their weights are 0, and 0 times anything is 0.”"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from lessons.lesson06_paged_attention.running import Running
+from lessons.lesson06_paged_attention.solution import *  # noqa: F403
+from lessons.lesson06_paged_attention.solution import update
+
+
+def attend(
+    query: torch.Tensor, kv_layer: torch.Tensor, table: Sequence[int], context: int, scale: float
+) -> torch.Tensor:
+    num_kv_heads, block_size, head_dim = kv_layer.shape[2:]
+    rows = query.unflatten(0, (num_kv_heads, -1)) * scale
+    running = Running.start(num_kv_heads, rows.shape[1], head_dim)
+    for first in range(0, context, block_size):
+        key, value = kv_layer[table[first // block_size]]
+        positions = torch.arange(first, first + block_size)
+        scores = (rows @ key.transpose(1, 2)).masked_fill(positions >= context, float("-inf"))
+        running = update(running, scores, value)
+    return (running.acc / running.total[..., None]).flatten(0, 1)

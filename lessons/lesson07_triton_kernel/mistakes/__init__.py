@@ -1,0 +1,1 @@
+"""Plausible wrong solutions of lesson 7, one misconception each."""
