@@ -40,12 +40,14 @@ class TimedRequest:
         prompt_token_ids: at least one.
         num_output: tokens of its answer, at least 1. Whoever serves it is not to know before they are written.
         priority: lower goes first, under an order that looks at it.
+        max_tokens: what its user allows for the answer; None leaves that to whoever serves it.
     """
 
     arrival_seconds: float
     prompt_token_ids: tuple[int, ...]
     num_output: int
     priority: int = 0
+    max_tokens: int | None = None
 
 
 def read_traffic(path: Path, tokens_per_hash: int = TOKENS_PER_HASH) -> Iterator[TimedRequest]:
@@ -162,15 +164,22 @@ class Lengths:
         self.spread = spread
         self._noise = NormalDist()
         self._scale = 1.0
-        grid = [(i + 0.5) / 1000 for i in range(1000)]
+        factors = [self._factor((i + 0.5) / 1000) for i in range(1000)]
         low, high = 0.0, float(longest)
         for _ in range(50):  # the mean grows with the scale, so halving the interval finds it
             self._scale = (low + high) / 2
-            low, high = (self._scale, high) if sum(map(self.at, grid)) < mean * len(grid) else (low, self._scale)
+            found = sum(map(self._length, factors)) / len(factors)
+            low, high = (self._scale, high) if found < mean else (low, self._scale)
 
     def at(self, share: float) -> int:
         """The length that this share of all lengths is below, 0 < share < 1."""
-        return min(max(round(self._scale * exp(self.spread * self._noise.inv_cdf(share))), 1), self.longest)
+        return self._length(self._factor(share))
+
+    def _factor(self, share: float) -> float:
+        return exp(self.spread * self._noise.inv_cdf(share))
+
+    def _length(self, factor: float) -> int:
+        return min(max(round(self._scale * factor), 1), self.longest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +243,11 @@ def at_speed(traffic: Iterator[TimedRequest], speed: float) -> Iterator[TimedReq
     if not 0 < speed < float("inf"):
         raise ValueError(f"at_speed: speed is {speed}; it must be above 0")
     return (replace(request, arrival_seconds=request.arrival_seconds / speed) for request in traffic)
+
+
+def closely_limited(traffic: Iterator[TimedRequest]) -> Iterator[TimedRequest]:
+    """The same requests from users who have an idea: each allows the next power of two tokens, at least its answer."""
+    return (replace(request, max_tokens=1 << (request.num_output - 1).bit_length()) for request in traffic)
 
 
 def mean_rate(traffic: Iterator[TimedRequest]) -> float:

@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
+from itertools import product
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +22,7 @@ from minipaged.cli.latency_chart import latency_chart
 from minipaged.cli.serving_report import Run, print_report
 from minipaged.cost_model import PRESETS, preset
 from minipaged.order import ORDERS
+from minipaged.progress import ProgressBar
 from minipaged.serving.policy import POLICIES
 from minipaged.serving.service import ServiceConfig, serve
 from minipaged.traffic import (
@@ -28,6 +30,7 @@ from minipaged.traffic import (
     TOKENS_PER_HASH,
     TimedRequest,
     at_speed,
+    closely_limited,
     first_requests,
     mean_rate,
     poisson,
@@ -48,6 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--requests", type=int, metavar="N", help=f"the first N only (all of a trace; {_MADE_REQUESTS} made ones)"
     )
     parser.add_argument("--priorities", type=int, default=2, metavar="N", help="of made requests, at random (2)")
+    parser.add_argument(
+        "--close-limits", action="store_true",
+        help="each user limits the answer to the next power of two above its length, instead of --max-tokens",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of made requests (0)")
     parser.add_argument(
         "--policy", nargs="+", choices=POLICIES, default=["paged"], metavar="NAME",
@@ -83,15 +90,20 @@ def run(args: argparse.Namespace) -> int:
     cost_model = preset(name)
     if args.costs and not args.json:
         _print_costs(console, name)
-    own_rate = mean_rate(_trace(args)) if args.trace else 1.0
+    own_rate = mean_rate(_trace(args, 1)) if args.trace else 1.0
+    rates = args.rate or [own_rate]
+    total = len(args.policy) * len(args.order) * len(rates) * sum(1 for _ in _traffic(args, rates[0], own_rate, 1))
+    runs: list[Run] = []
     began = time.process_time()
-    runs = []
-    for policy_name in args.policy:
-        for order in args.order:
+    with ProgressBar() as bar:
+        for policy_name, order, rate in product(args.policy, args.order, rates):
             policy = replace(POLICIES[policy_name], order=ORDERS[order])
-            title = policy_name if args.order == ["fcfs"] else f"{policy_name}, {order}"
-            for rate in args.rate or [own_rate]:
-                runs.append(Run(title, rate, serve(policy, _traffic(args, rate, own_rate), cost_model, _config(args))))
+            title = (
+                policy_name if len(args.order) == 1 else order if len(args.policy) == 1 else f"{policy_name} {order}"
+            )
+            done = sum(run.figures.num_requests + run.figures.num_refused for run in runs)
+            traffic = _seen(_traffic(args, rate, own_rate), bar, done, total)
+            runs.append(Run(title, rate, serve(policy, traffic, cost_model, _config(args))))
     seconds = time.process_time() - began
     if args.svg is not None:
         _draw(args.svg, runs, name)
@@ -122,15 +134,29 @@ def _config(args: argparse.Namespace) -> ServiceConfig:
     )
 
 
-def _trace(args: argparse.Namespace) -> Iterator[TimedRequest]:
-    return first_requests(read_traffic(args.trace), args.requests)
+def _trace(args: argparse.Namespace, tokens_per_hash: int = TOKENS_PER_HASH) -> Iterator[TimedRequest]:
+    return first_requests(read_traffic(args.trace, tokens_per_hash), args.requests)
 
 
-def _traffic(args: argparse.Namespace, rate: float, own_rate: float) -> Iterator[TimedRequest]:
+def _traffic(
+    args: argparse.Namespace, rate: float, own_rate: float, tokens_per_hash: int = TOKENS_PER_HASH
+) -> Iterator[TimedRequest]:
     if args.trace is not None:
-        return at_speed(_trace(args), rate / own_rate)
-    made = poisson(MIXES[args.mix], rate, seed=args.seed, num_priorities=args.priorities)
-    return first_requests(made, args.requests or _MADE_REQUESTS)
+        traffic = at_speed(_trace(args, tokens_per_hash), rate / own_rate)
+    else:
+        made = poisson(MIXES[args.mix], rate, seed=args.seed, num_priorities=args.priorities)
+        traffic = first_requests(made, args.requests or _MADE_REQUESTS)
+    return closely_limited(traffic) if args.close_limits else traffic
+
+
+def _seen(traffic: Iterator[TimedRequest], bar: ProgressBar, done: int, total: int) -> Iterator[TimedRequest]:
+    """The same, and the bar shows how far it is: so many were done before, of so many in all."""
+    num_tokens = 0
+    for number, request in enumerate(traffic):
+        if bar.is_due():
+            bar.update(done + number, total, num_tokens)
+        num_tokens += request.num_output
+        yield request
 
 
 def _draw(path: Path, runs: list[Run], model: str) -> None:

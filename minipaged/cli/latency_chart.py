@@ -1,6 +1,7 @@
 """Latency chart: a latency over the request rate, one line for each policy, as an SVG that asks nobody for anything.
 
-A line that leaves the top is cut where it does. It knows names and numbers.
+A line that leaves the top is cut where it does, and one that never comes below it is said to be above. It knows names
+and numbers.
 """
 
 from __future__ import annotations
@@ -63,12 +64,13 @@ def latency_chart(lines: Mapping[str, Points], title: str, latency: str, top: fl
     )
     for number, (name, line) in enumerate(lines.items()):
         style = f'stroke="{_COLOURS[number % len(_COLOURS)]}" stroke-dasharray="{_DASHES[number % len(_DASHES)]}"'
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in _cut(line, top)))
+        shown = _cut(line, top)
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in shown))
         parts.append(f'<polyline points="{path}" fill="none" stroke-width="2.2" {style}/>')
         y = _TOP + 10 + 20 * number
         x = WIDTH - _RIGHT + 14
         parts.append(f'<line x1="{x}" x2="{x + 26}" y1="{y}" y2="{y}" stroke-width="2.2" {style}/>')
-        parts.append(f'<text x="{x + 34}" y="{y + 4}">{escape(name)}</text>')
+        parts.append(f'<text x="{x + 34}" y="{y + 4}">{escape(name)}{"" if shown else " (above)"}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

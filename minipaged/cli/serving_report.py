@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -35,19 +34,21 @@ def print_report(console: Console, runs: Sequence[Run], *, by_length: bool) -> N
         runs: in the order in which they are to stand.
         by_length: a fourth table tells short requests from long ones.
     """
-    table = _table("Latency: seconds to the first token; milliseconds between tokens; milliseconds a token in all")
-    for kind in ("first", "between", "in all"):
+    title = "Latency: seconds to the first token, ms to the next, ms a token in all"
+    table = _table()
+    for kind in ("first", "next", "all"):
         for share in ("p50", "p90", "p99"):
-            table.add_column(f"{kind}\n{share}", justify="right", no_wrap=True)
+            _add_column(table, f"{kind}\n{share}")
     for run in runs:
         seen = run.figures.all
         cells = [*_cells(seen.first_token, 1), *_cells(seen.between_tokens, 1e3), *_cells(seen.normalised, 1e3)]
         table.add_row(run.name, f"{run.rate:.3g}", *cells)
-    console.print(table)
+    _print(console, title, table)
 
-    table = _table("Work: per second; sequences in a step; prompt tokens found; sequences preempted; blocks moved")
-    for heading in ("requests", "tokens", "batch", "found", "preempted", "recomputed", "swapped", "refused"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    title = "Work: per second; sequences in a step; share of the prompts found in the cache"
+    table = _table()
+    for heading in ("req/s", "tok/s", "batch", "found", "preempted", "computed\nagain", "blocks\nswapped", "refused"):
+        _add_column(table, heading)
     for run in runs:
         figures = run.figures
         table.add_row(
@@ -56,28 +57,27 @@ def print_report(console: Console, runs: Sequence[Run], *, by_length: bool) -> N
             f"{figures.preemptions}", f"{figures.recomputed_tokens}", f"{figures.swapped_blocks}",
             f"{figures.num_refused}",
         )  # fmt: skip
-    console.print(table)
+    _print(console, title, table)
 
-    table = _table("Memory: shares of the pool's slots, over the time in which there was work")
+    title = "Memory: shares of the pool's slots, over the time in which there was work"
+    table = _table()
     for heading in ("live", "reserved", "internal", "external", "free", "live of held"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        _add_column(table, heading)
     for run in runs:
         memory = run.figures.memory
         shares = (memory.live, memory.reserved, memory.internal, memory.external, memory.free, memory.utilisation)
         table.add_row(run.name, f"{run.rate:.3g}", *(f"{share:.1%}" for share in shares))
-    console.print(table)
+    _print(console, title, table)
     if by_length:
         _print_by_length(console, runs)
 
 
 def _print_by_length(console: Console, runs: Sequence[Run]) -> None:
-    long_from = runs[0].figures.long_from
-    table = _table(
-        f"Short and long: seconds to the first token and milliseconds a token; long is above {long_from} tokens"
-    )
+    title = f"Short and long requests; long is above {runs[0].figures.long_from} tokens, prompt and answer"
+    table = _table()
     for kind in ("short", "long"):
-        for heading in ("first\np50", "first\np99", "in all\np50", "in all\np99", "longest\nwait"):
-            table.add_column(f"{kind}\n{heading}", justify="right", no_wrap=True)
+        for heading in ("first\np50", "first\np99", "all\np50", "all\np99", "longest\nwait"):
+            _add_column(table, f"{kind}\n{heading}")
     columns: tuple[Callable[[Latencies], str], ...] = (
         lambda seen: _number(seen.first_token.p50),
         lambda seen: _number(seen.first_token.p99),
@@ -88,14 +88,25 @@ def _print_by_length(console: Console, runs: Sequence[Run]) -> None:
     for run in runs:
         cells = [column(seen) for seen in (run.figures.short, run.figures.long) for column in columns]
         table.add_row(run.name, f"{run.rate:.3g}", *cells)
-    console.print(table)
+    _print(console, title, table)
 
 
-def _table(title: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title=title, title_justify="left")
-    table.add_column("policy", no_wrap=True)
-    table.add_column("rate", justify="right", no_wrap=True)
+def _table() -> Table:
+    """Narrow enough for 80 columns: one space between two columns, and no lines."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("", no_wrap=True)
+    _add_column(table, "rate")
     return table
+
+
+def _add_column(table: Table, heading: str) -> None:
+    table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
+
+
+def _print(console: Console, title: str, table: Table) -> None:
+    console.print(f"[italic]{title}[/]", highlight=False)
+    console.print(table)
+    console.print()
 
 
 def _cells(spread: Spread, scale: float) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.contiguous.buddy_cache import BuddyCache
@@ -41,6 +42,13 @@ class Room:
     final_slots: Mapping[int, int]
 
 
+class ServedMemory(Memory, Protocol):
+    """What the scheduler asks of memory, and the slots in a block of its tables."""
+
+    @property
+    def block_size(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """One way to serve.
@@ -57,7 +65,7 @@ class Policy:
     """
 
     name: str
-    memory: Callable[[Room], Memory]
+    memory: Callable[[Room], ServedMemory]
     summary: str = ""
     scheduler: Callable[..., Scheduler] = Scheduler
     max_batch_tokens: int | None = None

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from minipaged.config import ModelConfig
 from minipaged.cost_model import CostModel
 from minipaged.engine import Engine
 from minipaged.interrupts import Uninterrupted
+from minipaged.memory.contiguous.contiguous_cache import ContiguousCache
 from minipaged.request import Request
 from minipaged.sampling_params import SamplingParams
 from minipaged.scripted_runner import END_OF_TEXT, ScriptedRunner, words_until
@@ -40,7 +40,7 @@ class ServiceConfig:
         block_size: token slots in a block.
         max_batch_tokens: tokens in a step at most.
         max_sequences: sequences that run at the same time at most.
-        max_tokens: what each user allows for an answer. A longer one is cut there.
+        max_tokens: what a user who says nothing allows for an answer. A longer one is cut there.
         long_from: tokens of prompt and answer above which a request counts as long.
     """
 
@@ -80,7 +80,7 @@ class Service:
         num_host_slots = 4 * num_slots if config.num_host_slots is None else config.num_host_slots
         self._final_slots: dict[int, int] = {}  # by sequence; each request has one, with the same number
         room = Room(num_slots, num_host_slots, config.block_size, network.max_positions, self._final_slots)
-        self.memory: Any = policy.memory(room)
+        self.memory = policy.memory(room)
         self.scheduler = policy.scheduler(
             self.memory,
             max_batch_tokens=policy.max_batch_tokens or config.max_batch_tokens,
@@ -91,8 +91,8 @@ class Service:
             order=policy.order,
         )
         block_size = self.memory.block_size
-        wanted = self._slots_wanted if hasattr(self.memory, "slots_needed") else None
-        self.meter = ServingMeter(block_size, wanted, config.long_from)
+        needs_one_piece = isinstance(self.memory, ContiguousCache)
+        self.meter = ServingMeter(block_size, self._slots_wanted if needs_one_piece else None, config.long_from)
         self.runner = TimedRunner(ScriptedRunner(words_until(self._final_slots)), cost_model, self.clock, block_size)
         no_limit = 2**62  # tokens stand for requests and hashes, of which there is no end
         self.engine = Engine(
@@ -110,7 +110,8 @@ class Service:
     def submit(self, request: TimedRequest) -> Request | None:
         """A request comes; its arrival may lie in the past, when a step was under way. None if it could never fit."""
         num_prompt = len(request.prompt_token_ids)
-        max_tokens = max(1, min(self.config.max_tokens, self._context - num_prompt + 1))  # what the context leaves
+        limit = self.config.max_tokens if request.max_tokens is None else request.max_tokens
+        max_tokens = max(1, min(limit, self._context - num_prompt + 1))  # no more than the context leaves
         num_output = min(request.num_output, max_tokens)
         params = SamplingParams(max_tokens=max_tokens, temperature=0, seed=0)
         number = self.engine.num_requests
@@ -149,8 +150,8 @@ class Service:
 
     def _slots_wanted(self) -> int:
         """What the first that waits was refused, in slots."""
-        wanted: int = self.memory.slots_needed(self.scheduler.waiting[0], self.scheduler.max_batch_tokens)
-        return wanted
+        assert isinstance(self.memory, ContiguousCache)
+        return self.memory.slots_needed(self.scheduler.waiting[0], self.scheduler.max_batch_tokens)
 
     def _forget(self, record: StepRecord) -> None:
         for event in record.events:
