@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # A pool in which the built-in workload meets everything there is to see. On a larger one, nothing need ever move.
 SMALL = {"num_blocks": 32, "host_blocks": 12, "block_size": 8, "max_batch_tokens": 48, "max_sequences": 8}
+AGAINST = ("reserve-max", "buddy", "static", "no-sharing")
 DEFAULT_SPEED = 8.0
 
 
@@ -45,6 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='requests, one JSON object a line: {"prompt": TEXT or token ids, "arrive_step": N, "title": TEXT, '
         '"max_tokens": N, "n": N, "temperature": T, …} (default: a dozen, built in)',
     )
+    parser.add_argument(
+        "--against",
+        choices=AGAINST,
+        help="the same arrivals through another memory, too, side by side, until the two part: a region for the prompt "
+        "and max_tokens, the same in powers of two, the same in static batches, or blocks without sharing",
+    )
     add_speed_option(parser)
     add_record_option(parser)
     add_model_option(parser)
@@ -57,6 +64,11 @@ def run(args: argparse.Namespace) -> int:
     arrivals = read_workload(args.workload)
     if args.record and os.path.exists(args.record) and os.path.samefile(args.record, args.workload):
         raise ValueError(f"watch: --record {args.record} is the workload itself; name another file")
+
+    if args.against:
+        from minipaged.cli.against import show
+
+        return show(args.against, args.model, _options(args), arrivals, speed, args.record)
 
     from contextlib import ExitStack
 
@@ -148,17 +160,25 @@ class Feed:
         """A few words about a request."""
         return self._titles.get(request.id, "")
 
-    def step(self) -> bool:
-        """Submits those whose step has come and runs a step of the engine; False when nothing is left to do."""
+    @property
+    def is_done(self) -> bool:
+        """Nobody is left to come, and nothing left to do."""
+        return not self._arrivals and not self._llm.engine.has_work
+
+    def bring(self, *, idle: bool) -> None:
+        """Submit those whose step has come; with `idle` the next ones too: nobody waits for a step that is not made."""
         engine = self._llm.engine
-        while self._arrivals and (
-            self._arrivals[0].arrive_step <= engine.scheduler.num_steps or not engine.has_work
-        ):  # nobody waits for a step that an idle engine would not make
+        while self._arrivals and (self._arrivals[0].arrive_step <= engine.scheduler.num_steps or idle):
+            idle = False
             arrival = self._arrivals.popleft()
             prompt = arrival.prompt if isinstance(arrival.prompt, str) else list(arrival.prompt)
             self._streams.append(self._llm.stream(prompt, arrival.params))
             self._titles[self._streams[-1].request.id] = arrival.title
-        if not engine.has_work:
+
+    def step(self) -> bool:
+        """Submits those whose step has come and runs a step of the engine; False when nothing is left to do."""
+        self.bring(idle=not self._llm.engine.has_work)
+        if self.is_done:
             return False
         self._llm.step()
         return True

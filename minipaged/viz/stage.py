@@ -34,6 +34,8 @@ MOST_WIDTH, MOST_HEIGHT = 200, 60  # beyond, lines are too long to be read
 REDRAW_SECONDS = 0.08
 RESIZE_SECONDS = 0.2  # how often the terminal's size is looked at while nothing else happens
 
+Board = Callable[[int, int, int, Theme], Picture]  # of the step's index, a width, a height and a theme
+
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -58,6 +60,7 @@ def perform(
     step: Callable[[], bool] | None = None,
     answers: Answers | None = None,
     stays: bool = True,
+    board: Board | None = None,
 ) -> None:
     """Show a run until `q`, or until the terminal is gone.
 
@@ -66,6 +69,7 @@ def perform(
         console: of a terminal; see `is_interactive`.
         step: makes one more step of a live run; says False when there was nothing left to do.
         answers: of the same trace, to show the texts as they grow.
+        board: what is drawn above the footer in the place of the dashboard.
         stays: whether a live run that is over stays on the screen; not even then if someone looks at its past.
 
     Raises:
@@ -95,7 +99,7 @@ def perform(
             if to_show != shown:
                 due_seconds = drawn_seconds + REDRAW_SECONDS - time.monotonic()
                 if due_seconds <= 0:
-                    terminal.draw(picture(player, answers, console.width, console.height, theme))
+                    terminal.draw(picture(player, answers, console.width, console.height, theme, board))
                     shown, drawn_seconds = to_show, time.monotonic()
                 else:
                     wait_seconds = min(wait_seconds, due_seconds)
@@ -109,7 +113,9 @@ def perform(
                 return
 
 
-def picture(player: Player, answers: Answers | None, width: int, height: int, theme: Theme) -> Picture:
+def picture(
+    player: Player, answers: Answers | None, width: int, height: int, theme: Theme, board: Board | None = None
+) -> Picture:
     """What a player shows, for a size: the dashboard, the answers where they are wanted and have room, the footer."""
     width, height = min(width, MOST_WIDTH), min(height, MOST_HEIGHT)
     if width < LEAST_WIDTH or height < LEAST_HEIGHT:
@@ -121,8 +127,11 @@ def picture(player: Player, answers: Answers | None, width: int, height: int, th
     texts = Picture()
     if answers is not None and player.texts and len(player.trace):
         texts = answers.picture(player.index, player.view.sequence, width, _text_rows(rows), theme)
-    board = dashboard(player.trace, player.index, player.view, width, rows - len(texts), theme)
-    return board.fitted(width, rows - len(texts), pad=True) + texts + Picture([footer(player, width, theme)])
+    if board is not None:
+        drawn = board(player.index, width, rows - len(texts), theme)
+    else:
+        drawn = dashboard(player.trace, player.index, player.view, width, rows - len(texts), theme)
+    return drawn.fitted(width, rows - len(texts), pad=True) + texts + Picture([footer(player, width, theme)])
 
 
 def _text_rows(rows: int) -> int:
