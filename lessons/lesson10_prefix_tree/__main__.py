@@ -50,12 +50,12 @@ def play(stage: Stage) -> Figures:
     num_layers = len(stretches[0].same)
     stage.table(
         "K and V of both, computed apart, compared bit for bit",
-        ["positions", "A's tokens", "B's tokens", *(f"layer {layer}" for layer in range(num_layers))],
+        ["positions", "A", "B", *(f"layer {layer}" for layer in range(num_layers))],
         [
             (
                 f"{stretch.start} to {stretch.end - 1}",
                 *stretch.texts,
-                *("the same" if same else "other" for same in stretch.same),
+                *("same" if same else "other" for same in stretch.same),
             )
             for stretch in stretches
         ],
@@ -114,7 +114,7 @@ def play(stage: Stage) -> Figures:
     stage.picture(picture, "the prefix tree, and the blocks")
     same = _first_lines(shared.texts) == _first_lines(alone.texts) and shared.answers == alone.answers
     stage.say(
-        f"A's poem begins [bold]{_first_lines(shared.texts)[0]}[/] and B's [bold]{_first_lines(shared.texts)[1]}[/] "
+        f"A's poem begins [bold]{_first_lines(shared.texts)[0]}[/], B's [bold]{_first_lines(shared.texts)[1]}[/]. "
         + (
             "All six answers are the same as those given alone, token for token."
             if same
@@ -134,16 +134,9 @@ def play(stage: Stage) -> Figures:
     stage.table(
         f"{system.num_questions} questions at once behind a system prompt of {system.num_common} tokens, blocks of "
         f"{SYSTEM_BLOCK_SIZE}",
-        ["", "prompt tokens", "computed", "steps with prompts", "blocks at most", "in all"],
+        ["", "prompt tokens", "computed", "steps with prompts", "blocks at most"],
         [
-            (
-                label,
-                f"{one.prompt_tokens:,}",
-                f"{one.computed:,}",
-                one.prompt_steps,
-                one.most_blocks,
-                f"{one.seconds:.2f} s",
-            )
+            (label, f"{one.prompt_tokens:,}", f"{one.computed:,}", one.prompt_steps, one.most_blocks)
             for label, one in (("alone", system_alone), ("prefix tree", system))
         ],
     )
@@ -193,7 +186,7 @@ def _picture(theme: Theme, server: PoemServer, width: int) -> Picture:
 
 
 def _first_lines(texts: Sequence[str]) -> list[str]:
-    return [text.split("\n", 1)[0] for text in texts]
+    return [text.split("\n", 1)[0].rstrip("，。,.") for text in texts]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -21,7 +21,7 @@ from minipaged.trace_file import LiveTrace
 from minipaged.viz.theme import name
 
 BLOCK_SIZE = 4  # small enough to be followed by hand
-NUM_BLOCKS = 112
+NUM_BLOCKS = 96
 MOST_TOKENS = 100  # of an answer; every poem ends by itself before
 
 
@@ -166,7 +166,6 @@ class SystemPrompt:
         computed: of them, those that were computed.
         prompt_steps: steps in which prompts were computed.
         most_blocks: held at a time.
-        seconds: until all had ended.
         answers: token ids.
     """
 
@@ -176,7 +175,6 @@ class SystemPrompt:
     computed: int
     prompt_steps: int
     most_blocks: int
-    seconds: float
     answers: tuple[tuple[int, ...], ...]
 
 
@@ -356,6 +354,5 @@ def serve_system_prompt(parts: Parts, *, share: bool, small: bool, device: str) 
         computed=sum(map(sum, prefills)),
         prompt_steps=sum(map(bool, prefills)),
         most_blocks=max(record.held_slots for record in records) // SYSTEM_BLOCK_SIZE,
-        seconds=sum(record.seconds for record in records),
         answers=tuple(tuple(output.outputs[0].token_ids) for output in outputs),
     )
