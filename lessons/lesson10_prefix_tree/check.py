@@ -1,4 +1,4 @@
-"""Checks of lesson 10's exercise. Small trees first, which can be drawn by hand; then random ones, and a whole engine."""
+"""Checks of lesson 10's exercise. Small trees first, to be drawn by hand; then random ones, and a whole engine."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ MISCONCEPTIONS = {
     "the logits of the last one, and logits are not in the cache. The walk stops before `stop`, not at the end.",
     "partial_block_as_full": "A block of which only the beginning matches is no part of the path: its other slots hold "
     "somebody else's tokens, and the sequence would go on writing in a block that others read. Copying it is task 3.",
-    "always_from_the_first_token": "The walk may go on in the middle: `node` stands for the block before `start`, so the "
-    "first tokens to look up are those at `start`.",
-    "stopped_one_block_early": "A block that ends exactly at `stop` is still before it: position `stop` is the first one "
-    "that it must not have. The boundary is inclusive here, `start + block_size <= stop`.",
+    "always_from_the_first_token": "The walk may go on in the middle: `node` stands for the block before `start`, so "
+    "the first tokens to look up are those at `start`.",
+    "stopped_one_block_early": "A block that ends exactly at `stop` is still before it: position `stop` is the first "
+    "one that it must not have. The boundary is inclusive here, `start + block_size <= stop`.",
     "first_that_begins_alike": "Several children can begin with the same token. Each further token that matches need "
     "not be computed, so the longest common beginning is wanted, not the first that is found.",
     "counted_past_the_difference": "Only the beginning counts. Behind the first difference equal tokens have another "
     "past, so their K and V are others: stop counting there.",
-    "copied_before_it_was_computed": "A pending node's tokens are computed by the open step, and copies are made before "
-    "it computes. Sharing its block in place is good, since every layer writes before it reads; copying it now would "
+    "copied_before_it_was_computed": "A pending node's tokens are computed by the open step, and copies are made "
+    "before it computes. Sharing its block in place is good, since every layer writes before it reads; copying it now would "
     "copy what was there before.",
 }
 
@@ -100,7 +100,7 @@ def task_2(exercise: ModuleType) -> None:
     tree.insert(root, (1, 9))
     drawn = "root - [1, 2] - [3, 4] - [5, 6] and root - [1, 9]: "
 
-    def asked(tokens: list[int], start: int, stop: int, expected: list[list[int]], name: str, where: Any = root) -> None:
+    def asked(tokens: list[int], start: int, stop: int, expected: object, name: str, where: Any = root) -> None:
         node = "root" if where is root else f"node of {_tokens(where)}"
         got = _all_tokens(tree.follow(where, tokens, start, stop))
         what = f"{drawn}follow({node}, {tokens}, {start}, {stop})"
@@ -202,7 +202,7 @@ def _whole_engine(exercise: ModuleType) -> None:
 
     generator = random.Random(10)
     bases = [[generator.randrange(50) for _ in range(14)] for _ in range(3)]
-    prompts = [generator.choice(bases)[: generator.randint(3, 14)] + [generator.randrange(50)] for _ in range(30)]
+    prompts = [[*generator.choice(bases)[: generator.randint(3, 14)], generator.randrange(50)] for _ in range(30)]
     counted = []
     for make in (exercise.PrefixTree, PrefixTree):
         memory = KVManager(BlockPool(24), make(4))

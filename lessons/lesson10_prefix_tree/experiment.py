@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 import torch
 
@@ -63,7 +63,7 @@ SYSTEM_PROMPT = (
 )
 SYSTEM_QUESTIONS = (
     "What is the sun?", "Tell me about the brain.", "Can you explain tides?", "What is tea?", "What is bread?",
-    "Tell me about glaciers.", "Explain gravity to a child.", "请解释什么是黑洞。", "What is rain?", "What is the moon?",
+    "Tell me about glaciers.", "Explain gravity to a child.", "请解释什么是黑洞。", "What is rain?", "What is a moon?",
     "Tell me about bees.", "Can you explain sleep?", "What is snow?", "Explain light to a child.", "What is a river?",
     "请解释什么是量子纠缠。",
 )  # fmt: skip
@@ -313,7 +313,7 @@ def compare_twins(server: PoemServer) -> tuple[Stretch, ...]:
             ("".join(texts[0][start:end]), "".join(texts[1][start:end])),
             tuple(torch.equal(kv[0][start:end, layer], kv[1][start:end, layer]) for layer in range(kv[0].shape[1])),
         )
-        for start, end in zip(edges, edges[1:], strict=False)
+        for start, end in pairwise(edges)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Items
 
 from lessons.lesson10_prefix_tree import solution
-from lessons.lesson10_prefix_tree.given import Node, Tokens
+from lessons.lesson10_prefix_tree.given import Node
 from lessons.lesson10_prefix_tree.solution import *  # noqa: F403
 
 

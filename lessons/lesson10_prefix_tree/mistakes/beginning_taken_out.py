@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-
 from lessons.lesson10_prefix_tree import solution
-from lessons.lesson10_prefix_tree.given import Node, Tokens
+from lessons.lesson10_prefix_tree.given import Node
 from lessons.lesson10_prefix_tree.solution import *  # noqa: F403
 
 

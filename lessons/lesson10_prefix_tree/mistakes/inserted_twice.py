@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from lessons.lesson10_prefix_tree import solution
 from lessons.lesson10_prefix_tree.given import Node, Tokens
 from lessons.lesson10_prefix_tree.solution import *  # noqa: F403
