@@ -73,10 +73,10 @@ def play(stage: Stage) -> Figures:
     not_computed, saved = predicted(lengths, beginnings)
     english = common_beginning(prompts[2], prompts[3])
     hint = (
-        f"Five questions come one after the other, and the blocks of {BLOCK_SIZE} tokens that are full can be found "
-        f"again. A and B have {lengths[0]} and {lengths[1]} tokens and begin alike for {beginnings[1]}. C and D ask "
-        f"the same in English: {lengths[2]} and {lengths[3]} tokens, the first {english} alike. E asks what A asked, when "
-        "A's answer has begun. Inside a block, tokens that match are copied. One token of each prompt must be computed. Of "
+        f"Five questions come one after the other. Blocks of {BLOCK_SIZE} tokens that are full can be found again; "
+        f"inside a block, tokens that match are copied; one token of each prompt must be computed. A and B have {lengths[0]} "
+        f"and {lengths[1]} tokens and begin alike for {beginnings[1]}. C and D ask the same in English: {lengths[2]} and "
+        f"{lengths[3]} tokens, the first {english} alike. E asks what A asked, when A's answer has begun. Of "
         f"{sum(lengths)} tokens, how many need not be computed? And how many blocks need not be taken?"
     )
     guess_tokens = stage.predict("prompt tokens not computed", not_computed, "tokens", hint=hint)
@@ -107,9 +107,10 @@ def play(stage: Stage) -> Figures:
         highlight="",
     )
     stage.say(
-        "B shares three full blocks. D shares two, and half of a third: that one is copied, because D goes on in it "
-        "with other words. E finds all of A's question and still computes one token, for its logits. F asks the same, but "
-        "with a salt of its own, so it has a root of its own and finds nothing. The tree and the map at that step:"
+        "B shares three full blocks. D shares two, and half of a third: that one is copied, because D goes on in "
+        "it with other words. E finds all of A's question and still computes one token, for its logits. F asks the "
+        "same, but with a salt of its own, so it has a root of its own and finds nothing. The tree and the map at "
+        "that step:"
     )
     stage.picture(picture, "the prefix tree, and the blocks")
     same = _first_lines(shared.texts) == _first_lines(alone.texts) and shared.answers == alone.answers

@@ -41,8 +41,8 @@ MISCONCEPTIONS = {
     "counted_past_the_difference": "Only the beginning counts. Behind the first difference equal tokens have another "
     "past, so their K and V are others: stop counting there.",
     "copied_before_it_was_computed": "A pending node's tokens are computed by the open step, and copies are made "
-    "before it computes. Sharing its block in place is good, since every layer writes before it reads; copying it now would "
-    "copy what was there before.",
+    "before it computes. Sharing its block in place is good, since every layer writes before it reads; "
+    "copying it now would copy what was there before.",
 }
 
 
