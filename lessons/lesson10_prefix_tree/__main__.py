@@ -50,11 +50,11 @@ def play(stage: Stage) -> Figures:
     num_layers = len(stretches[0].same)
     stage.table(
         "K and V of both, computed apart, compared bit for bit",
-        ["positions", "A", "B", *(f"layer {layer}" for layer in range(num_layers))],
+        ["positions", "tokens, A / B", *(f"layer {layer}" for layer in range(num_layers))],
         [
             (
                 f"{stretch.start} to {stretch.end - 1}",
-                *stretch.texts,
+                " / ".join(dict.fromkeys(stretch.texts)),
                 *("same" if same else "other" for same in stretch.same),
             )
             for stretch in stretches
@@ -74,10 +74,11 @@ def play(stage: Stage) -> Figures:
     english = common_beginning(prompts[2], prompts[3])
     hint = (
         f"Five questions come one after the other. Blocks of {BLOCK_SIZE} tokens that are full can be found again; "
-        f"inside a block, tokens that match are copied; one token of each prompt must be computed. A and B have {lengths[0]} "
-        f"and {lengths[1]} tokens and begin alike for {beginnings[1]}. C and D ask the same in English: {lengths[2]} and "
-        f"{lengths[3]} tokens, the first {english} alike. E asks what A asked, when A's answer has begun. Of "
-        f"{sum(lengths)} tokens, how many need not be computed? And how many blocks need not be taken?"
+        "inside a block, tokens that match are copied; one token of each prompt must be computed. "
+        f"A and B have {lengths[0]} and {lengths[1]} tokens and begin alike for {beginnings[1]}. "
+        f"C and D ask the same in English: {lengths[2]} and {lengths[3]} tokens, the first {english} alike. "
+        f"E asks what A asked, when A's answer has begun. Of {sum(lengths)} tokens, how many need not be computed? "
+        "And how many blocks need not be taken?"
     )
     guess_tokens = stage.predict("prompt tokens not computed", not_computed, "tokens", hint=hint)
     guess_blocks = stage.predict("blocks saved when E has come", saved, "blocks")

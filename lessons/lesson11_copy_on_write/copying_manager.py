@@ -1,7 +1,7 @@
 """CopyingManager: each of a prompt's answers gets the whole cache to itself, by copying all of it.
 
-The naive way, with the best manners it can have: it takes part in preemption, refuses without changing anything, and its
-books can be checked. What it copies hangs below a root of its own in the tree, so nobody shares it.
+The naive way, with the best manners it can have: it takes part in preemption, refuses without changing anything, and
+its books can be checked. What it copies hangs below a root of its own in the tree, so nobody shares it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from minipaged.request import Request, Sequence
 class CopyingManager(KVManager):
     """As `KVManager`, but answers share nothing.
 
-    The copies are made when the first of the answers grows, before anyone writes: a fork cannot be refused, growing can.
+    The copies are made when the first of the answers grows, before anyone writes: growing can be refused, a fork not.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -1,8 +1,8 @@
 """Lesson 11: what memory does when answers part. Three tasks; `python -m lessons check 11` says how you stand.
 
-What is given: `self.pool.hold(block)` (one more holder), `self.pool.count(block)` (how many), `self.take()` (a block for
-one table alone), `self.copy(source, destination)` (enters a copy into the step's log), `self.give_back(block)` (one holder
-less), `self.block_size`. A table has its blocks in `table.blocks`, a list.
+What is given: `self.pool.hold(block)` (one more holder), `self.pool.count(block)` (how many), `self.take()` (a block
+for one table alone), `self.copy(source, destination)` (enters a copy into the step's log), `self.give_back(block)` (one
+holder less), `self.block_size`. A table has its blocks in `table.blocks`, a list.
 """
 
 from __future__ import annotations
