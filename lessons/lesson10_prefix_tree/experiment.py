@@ -164,6 +164,7 @@ class SystemPrompt:
         num_common: tokens of the beginning.
         prompt_tokens: of all prompts together.
         computed: of them, those that were computed.
+        repeated: of them, those in full blocks with which an earlier prompt begins, too.
         prompt_steps: steps in which prompts were computed.
         most_blocks: held at a time.
         answers: token ids.
@@ -173,6 +174,7 @@ class SystemPrompt:
     num_common: int
     prompt_tokens: int
     computed: int
+    repeated: int
     prompt_steps: int
     most_blocks: int
     answers: tuple[tuple[int, ...], ...]
@@ -352,6 +354,7 @@ def serve_system_prompt(parts: Parts, *, share: bool, small: bool, device: str) 
         num_common=len(system),
         prompt_tokens=sum(map(len, prompts)),
         computed=sum(map(sum, prefills)),
+        repeated=sum(common // SYSTEM_BLOCK_SIZE * SYSTEM_BLOCK_SIZE for common in longest_beginnings(prompts)),
         prompt_steps=sum(map(bool, prefills)),
         most_blocks=max(record.held_slots for record in records) // SYSTEM_BLOCK_SIZE,
         answers=tuple(tuple(output.outputs[0].token_ids) for output in outputs),

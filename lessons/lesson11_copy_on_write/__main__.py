@@ -1,4 +1,4 @@
-"""Lesson 11, played: four answers with four caches, two that overwrite each other, and four that copy before they write."""
+"""Lesson 11, played: a cache for each answer; answers that overwrite each other; answers that copy before they write."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ def play(stage: Stage) -> Figures:
     stage.say(f"The same {TIGHT_BLOCKS} blocks, in the step in which the answers part:")
     stage.picture(_picture(stage.theme, trace, width), "answers part")
     stage.say(
-        f"Four full blocks are shared by all. The fifth holds the prompt's last {NUM_PROMPT % BLOCK_SIZE} tokens and has "
-        "room for more: whoever writes on it while others hold it gets a copy first. The last one finds itself alone, "
-        "and writes in the original."
+        f"Four full blocks are shared by all. The fifth holds the prompt's last {NUM_PROMPT % BLOCK_SIZE} tokens and "
+        "has room for more: whoever writes on it while others hold it gets a copy first. The last one finds itself "
+        "alone, and writes in the original."
     )
     copying, _ = serve(naive(Parts()), ROOMY_BLOCKS, stage.device)
     stage.table(

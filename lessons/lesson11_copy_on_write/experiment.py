@@ -251,13 +251,11 @@ def over_traffic(name: str, num_requests: int = NUM_REQUESTS, block_size: int = 
     """Requests with the mean lengths of a data set, few of them long; each is looked at after every token it writes."""
     mean_prompt, mean_answer = MEAN_LENGTHS[name]
     generator = random.Random(11)
-    lengths = [
-        (
-            1 + int(generator.expovariate(1 / (mean_prompt - 0.5))),
-            2 + int(generator.expovariate(1 / (mean_answer - 1.5))),
-        )
-        for _ in range(num_requests)
-    ]
+
+    def length(mean: int) -> int:
+        return 1 + int(generator.expovariate(1 / (mean - 0.5)))  # cutting it down to whole tokens takes half a one
+
+    lengths = [(length(mean_prompt), length(mean_answer)) for _ in range(num_requests)]
     shares = []
     for num_answers in COUNTED_ANSWERS:
         all_used = all_unshared = 0
