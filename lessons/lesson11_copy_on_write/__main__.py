@@ -1,4 +1,4 @@
-"""Lesson 11, played: a cache for each answer; answers that overwrite each other; answers that copy before they write."""
+"""Lesson 11, played: a cache for each answer; answers that overwrite each other; and copies made before a write."""
 
 from __future__ import annotations
 
