@@ -68,7 +68,7 @@ def play(stage: Stage) -> Figures:
     )
     server.run()
     alone = server.figures()
-    prompts = [server.llm.tokenizer.encode(question.prompt) for question in QUESTIONS[:NUM_PREDICTED]]
+    prompts = [server.tokenizer.encode(question.prompt) for question in QUESTIONS[:NUM_PREDICTED]]
     lengths, beginnings = [len(prompt) for prompt in prompts], longest_beginnings(prompts)
     not_computed, saved = predicted(lengths, beginnings)
     english = common_beginning(prompts[2], prompts[3])
@@ -160,7 +160,7 @@ def play(stage: Stage) -> Figures:
 
 def _show_words(stage: Stage, server: PoemServer, num: int) -> None:
     """The first prompts, block by block: the physical block's number, and its words."""
-    theme, memory = stage.theme, server.llm.engine.scheduler.memory
+    theme, memory = stage.theme, server.memory
     seen: dict[int, int] = {}
     for i, sequence in enumerate(server.sequences[:num]):
         words = server.tokens(QUESTIONS[i].prompt)

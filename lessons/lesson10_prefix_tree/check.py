@@ -164,12 +164,12 @@ def task_3(exercise: ModuleType) -> None:
         for block in dict.fromkeys(blocks):
             tree.insert(root, block).pending = generator.random() < 0.3
         there = [node for node in tree.children(root) if not node.pending]
-        tokens = tuple(generator.randrange(3) for _ in range(generator.randint(0, 4)))
-        most = max((_common(node.tokens, tokens) for node in there), default=0)
-        node, num = tree.nearest(root, tokens)
-        what = f"children {[list(node.tokens) for node in there]}: nearest(root, {tokens}), "
+        wanted = tuple(generator.randrange(3) for _ in range(generator.randint(0, 4)))
+        most = max((_common(node.tokens, wanted) for node in there), default=0)
+        node, num = tree.nearest(root, wanted)
+        what = f"children {[list(node.tokens) for node in there]}: nearest(root, {wanted}), "
         expect(f"{what}how many tokens", num, most)
-        expect(f"{what}the node's own common beginning", _common(_tokens(node) or [], tokens), most)
+        expect(f"{what}the node's own common beginning", _common(_tokens(node) or [], wanted), most)
     _whole_engine(exercise)
 
 

@@ -12,6 +12,8 @@ from itertools import pairwise, takewhile
 import torch
 
 from minipaged import LLM, SamplingParams
+from minipaged.llm import Stream
+from minipaged.memory.kv_manager import KVManager
 from minipaged.parts import Parts
 from minipaged.plan import CopyBlock
 from minipaged.recorder import Recorder
@@ -208,10 +210,14 @@ class PoemServer:
         self.llm = LLM(
             "tiny-gpt", parts=parts, num_blocks=NUM_BLOCKS, block_size=BLOCK_SIZE, share_prefixes=share, device=device
         )
+        assert self.llm.tokenizer is not None  # tiny-gpt has one
+        self.tokenizer = self.llm.tokenizer
+        memory = self.llm.engine.scheduler.memory
+        assert isinstance(memory, KVManager)
+        self.memory = memory
         self.trace = LiveTrace()
         self.records: list[StepRecord] = []
-        self.streams = []
-        self._num_copies: dict[int, int] = {}
+        self.streams: list[Stream] = []
         Recorder(self.llm.engine, self.trace, title=lambda request: QUESTIONS[request.id].prompt)
         self.llm.engine.listeners.append(self.records.append)
 
@@ -233,12 +239,12 @@ class PoemServer:
 
     def tokens(self, text: str) -> list[str]:
         """The text of each of its tokens."""
-        return [self.llm.tokenizer.decode([token]) for token in self.llm.tokenizer.encode(text)]
+        return [self.tokenizer.decode([token]) for token in self.tokenizer.encode(text)]
 
     def cached(self, text: str) -> int:
         """How many tokens of a prompt are in the cache, that need not be computed."""
-        memory, tokens = self.llm.engine.scheduler.memory, self.llm.tokenizer.encode(text)
-        walk = memory.tree.walk(memory.tree.root(("salt", None)), tokens, 0, len(tokens) - 1)
+        tree, tokens = self.memory.tree, self.tokenizer.encode(text)
+        walk = tree.walk(tree.root(("salt", None)), tokens, 0, len(tokens) - 1)
         return len(walk.path) * BLOCK_SIZE + walk.num_shared
 
     def figures(self) -> Poems:
@@ -268,7 +274,7 @@ class PoemServer:
             distinct_blocks=len({block for table in tables for block in table}),
             copies=sum(isinstance(op, CopyBlock) for record in self.records for op in record.operations),
             answers=answers,
-            texts=tuple(self.llm.tokenizer.decode(list(answer)).strip() for answer in answers),
+            texts=tuple(self.tokenizer.decode(list(answer)).strip() for answer in answers),
         )
 
 
@@ -297,7 +303,7 @@ def common_beginning(a: Items[int], b: Items[int]) -> int:
 
 def compare_twins(server: PoemServer) -> tuple[Stretch, ...]:
     """The K and V of the first two questions, which were computed apart, by stretches of equal and of other tokens."""
-    llm, memory = server.llm, server.llm.engine.scheduler.memory
+    blocks, memory = server.llm.kv_cache.blocks, server.memory
     pair = server.sequences[:2]
     prompts = [sequence.request.prompt_token_ids for sequence in pair]
     texts = [server.tokens(QUESTIONS[i].prompt) for i in range(2)]
@@ -305,7 +311,7 @@ def compare_twins(server: PoemServer) -> tuple[Stretch, ...]:
     kv = []
     for sequence in pair:
         slots = [divmod(memory.slot(sequence, i), BLOCK_SIZE) for i in range(len(prompts[0]))]
-        kv.append(torch.stack([llm.kv_cache.blocks[block, :, :, :, offset] for block, offset in slots]))
+        kv.append(torch.stack([blocks[block, :, :, :, offset] for block, offset in slots]))
     is_same = [a == b for a, b in zip(*prompts, strict=True)]
     edges = [0, *(i for i in range(1, len(is_same)) if is_same[i] != is_same[i - 1]), len(is_same)]
     return tuple(
@@ -321,7 +327,7 @@ def compare_twins(server: PoemServer) -> tuple[Stretch, ...]:
 
 def make_room(server: PoemServer) -> Eviction:
     """A stranger asks for more blocks than are free, when all questions have ended."""
-    llm, memory = server.llm, server.llm.engine.scheduler.memory
+    llm, memory = server.llm, server.memory
     before, pair = memory.stats(), (LI_BAI, DU_FU)
     found_before = tuple(map(server.cached, pair))
     stranger = [17] * (BLOCK_SIZE * (before.free_blocks + EVICTED_BLOCKS))
@@ -342,6 +348,7 @@ def serve_system_prompt(parts: Parts, *, share: bool, small: bool, device: str) 
     llm = LLM(
         "tiny-gpt", parts=parts, num_blocks=320, block_size=SYSTEM_BLOCK_SIZE, share_prefixes=share, device=device
     )
+    assert llm.tokenizer is not None
     records: list[StepRecord] = []
     llm.engine.listeners.append(records.append)
     system = llm.tokenizer.encode(SYSTEM_PROMPT)

@@ -114,7 +114,7 @@ def play(stage: Stage) -> Figures:
         ],
     )
     for i, text in enumerate(shared.texts):
-        first = text.strip().split("\n", 1)[0]
+        first = text.strip().split("\n", 1)[0].rstrip("\ufffd")  # half a character at the end
         stage.console.print(Text.assemble((f"{name(i)}  ", stage.theme.owner(i)), first))
     stage.console.print()
     same = shared.answers == tight.answers == copying.answers

@@ -26,7 +26,7 @@ from minipaged.trace_file import LiveTrace
 PROMPT = "请写一首关于春天的诗，用李白的风格。"  # 18 tokens
 BLOCK_SIZE = 4
 NUM_ANSWERS = 4
-NUM_TOKENS = 10  # of each answer
+NUM_TOKENS = 11  # of each answer
 TIGHT_BLOCKS = 18  # of the pool in the story
 ROOMY_BLOCKS = 64
 

@@ -51,9 +51,6 @@ def test_the_play_and_its_figures(answers: dict[int, object]) -> None:
     found = [(asked.num_in_place, asked.num_copied, asked.num_computed) for asked in figures.shared.asked]
     assert found == [(0, 0, 18), (12, 0, 6), (0, 0, 15), (8, 2, 3), (16, 1, 1), (0, 0, 18)]
 
-
-def test_the_same_words_behind_another_beginning_have_other_k_and_v() -> None:
-    figures = play(Stage(LESSON, Console(quiet=True), small=True))
     common, poet, rest = figures.stretches
     assert (common.start, common.end, common.texts[0]) == (0, 12, common.texts[1]) and all(common.same)
     assert poet.texts == ("李白", "杜甫") and not any(poet.same)
