@@ -27,6 +27,7 @@ PROMPT = "请写一首关于春天的诗，用李白的风格。"  # 18 tokens
 BLOCK_SIZE = 4
 NUM_ANSWERS = 4
 NUM_TOKENS = 11  # of each answer
+TEMPERATURE, SEED = 1.4, 40  # four answers that begin differently
 TIGHT_BLOCKS = 18  # of the pool in the story
 ROOMY_BLOCKS = 64
 
@@ -148,7 +149,7 @@ def serve(parts: Parts, num_blocks: int, device: str) -> tuple[Served, LiveTrace
     llm = LLM("tiny-gpt", parts=parts, num_blocks=num_blocks, block_size=BLOCK_SIZE, watermark=0, device=device)
     records: list[StepRecord] = []
     trace = LiveTrace()
-    params = SamplingParams(n=NUM_ANSWERS, max_tokens=NUM_TOKENS, seed=4, ignore_eos=True)
+    params = SamplingParams(n=NUM_ANSWERS, max_tokens=NUM_TOKENS, temperature=TEMPERATURE, seed=SEED, ignore_eos=True)
     Recorder(llm.engine, trace, title=lambda request: PROMPT)
     after_prompt = 0
 
