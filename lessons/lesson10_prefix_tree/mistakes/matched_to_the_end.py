@@ -1,0 +1,14 @@
+"""Thinks: the more is found, the better."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+
+from lessons.lesson10_prefix_tree import solution
+from lessons.lesson10_prefix_tree.given import Node
+from lessons.lesson10_prefix_tree.solution import *  # noqa: F403
+
+
+class PrefixTree(solution.PrefixTree):
+    def follow(self, node: Node, tokens: Items[int], start: int, stop: int) -> list[Node]:
+        return super().follow(node, tokens, start, len(tokens))

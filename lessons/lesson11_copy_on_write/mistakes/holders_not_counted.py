@@ -1,0 +1,12 @@
+"""Thinks: the blocks are held already, so there is nothing to count."""
+
+from __future__ import annotations
+
+from lessons.lesson11_copy_on_write import solution
+from lessons.lesson11_copy_on_write.given import BlockTable
+from lessons.lesson11_copy_on_write.solution import *  # noqa: F403
+
+
+class KVManager(solution.KVManager):
+    def share(self, parent: BlockTable, child: BlockTable) -> None:
+        child.blocks.extend(parent.blocks)

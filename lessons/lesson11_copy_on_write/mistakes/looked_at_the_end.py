@@ -1,0 +1,12 @@
+"""Thinks: what counts is whether the block is full when the token is in."""
+
+from __future__ import annotations
+
+from lessons.lesson11_copy_on_write import solution
+from lessons.lesson11_copy_on_write.given import BlockTable
+from lessons.lesson11_copy_on_write.solution import *  # noqa: F403
+
+
+class KVManager(solution.KVManager):
+    def must_copy(self, table: BlockTable, start: int) -> bool:
+        return (start + 1) % self.block_size != 0 and self.pool.count(table.blocks[-1]) > 1

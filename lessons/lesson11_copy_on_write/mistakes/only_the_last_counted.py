@@ -1,0 +1,13 @@
+"""Thinks: only the last block will be written on, so only that one matters."""
+
+from __future__ import annotations
+
+from lessons.lesson11_copy_on_write import solution
+from lessons.lesson11_copy_on_write.given import BlockTable
+from lessons.lesson11_copy_on_write.solution import *  # noqa: F403
+
+
+class KVManager(solution.KVManager):
+    def share(self, parent: BlockTable, child: BlockTable) -> None:
+        child.blocks.extend(parent.blocks)
+        self.pool.hold(parent.blocks[-1])
