@@ -273,6 +273,6 @@ def _verdict(yours: float, measured: float) -> str:
         return f"[yellow]off by {_number(abs(yours - measured))}.[/]"
     factor = max(yours / measured, measured / yours)
     if factor < 1.1:
-        return f"[green]within {factor - 1:.0%}.[/]"
+        return f"[green]within {math.ceil(100 * (factor - 1))}%.[/]"
     side = "above" if abs(yours) > abs(measured) else "below"
     return f"[yellow]{factor:.3g} times {side} what was measured. The README says why.[/]"
