@@ -26,7 +26,10 @@ UPDATE = os.environ.get("MINIPAGED_UPDATE_DOCS") == "1"
 SHIPPED = (ASSETS / "tiny-gpt" / "model.safetensors").is_file()
 
 DEMO = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e . && .venv/bin/minipaged demo"
-TESTS = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[test]' && .venv/bin/pytest"
+TESTS = (
+    "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[test]' && "
+    ".venv/bin/pytest -n 2 --dist loadfile"
+)
 
 _BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^\n]*?) -->\n\n?)?^```(?P<kind>\w+)[^\n]*\n(?P<text>.*?)^```$", re.M | re.S)
 

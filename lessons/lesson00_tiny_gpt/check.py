@@ -98,9 +98,11 @@ def task_2(exercise: ModuleType) -> None:
     """A seen pair, an unseen one, a row without any, and the sum."""
     counts = [Counter[int](), Counter({2: 3, 0: 1}), Counter({0: 2}), Counter[int]()]
     for token, right, wrong in (
-        (2, 3.5 / 6, {"no_smoothing": 3 / 4, "sums_above_one": 3.5 / 4, "seen_tokens_only": 3.5 / 5}),
-        (3, 0.5 / 6, {"no_smoothing": 0.0, "sums_above_one": 0.5 / 4, "seen_tokens_only": 0.5 / 5}),
-    ):
+        (2, 3.5 / 6, {3 / 4: "no_smoothing", 3.5 / 4: "sums_above_one", 3.5 / 4.5: "sums_above_one",
+                      3.5 / 5: "seen_tokens_only"}),
+        (3, 0.5 / 6, {0.0: "no_smoothing", 0.5 / 4: "sums_above_one", 0.5 / 4.5: "sums_above_one",
+                      0.5 / 5: "seen_tokens_only"}),
+    ):  # fmt: skip
         got = exercise.probability([row.copy() for row in counts], 1, token, 0.5)
         _expect_near(
             f"counts[1] == {{2: 3, 0: 1}}, vocabulary of 4: probability(counts, 1, {token}, 0.5)", got, right, wrong
@@ -126,17 +128,17 @@ def task_3(exercise: ModuleType) -> None:
     given = [row.copy() for row in counts]
     learnt = -(math.log2(5 / 9) + math.log2(2 / 9) + math.log2(3 / 9)) / 3
     wrong = {
-        "nats": 2 * math.log(2),
-        "mean_probability": -math.log2((1 / 2 + 1 / 8 + 1 / 4) / 3),
-        "end_not_counted": 3.0,
-        "learns_the_test": learnt,
+        2 * math.log(2): "nats",
+        -math.log2((1 / 2 + 1 / 8 + 1 / 4) / 3): "mean_probability",
+        3.0: "end_not_counted",
+        learnt: "learns_the_test",
     }
     got = exercise.bits_per_token(given, [[1, 2]], 0, 1.0)
     _expect_near(f"{said}: bits_per_token(counts, [[1, 2]], end_of_text=0, smoothing=1)", got, 2.0, wrong)
     _expect(f"{said}: counts afterwards", given, counts, {"learns_the_test": given})
     got = exercise.bits_per_token(given, [[1, 2], []], 0, 1.0)
     what = f"{said}, and 0→0 has 1/8: bits_per_token(counts, [[1, 2], []], end_of_text=0, smoothing=1)"
-    _expect_near(what, got, 9 / 4, {"mean_of_documents": 5 / 2})
+    _expect_near(what, got, 9 / 4, {5 / 2: "mean_of_documents"})
     chance = random.Random(0)
     for _ in range(_NUM_RANDOM):
         counts, smoothing = _random_counts(chance), chance.choice([0.001, 0.5, 2.0])
@@ -184,12 +186,12 @@ def _expect(what: str, got: object, right: object, wrong: Mapping[str, object]) 
     expect(what, got, right, MISCONCEPTIONS[because] if because else "")
 
 
-def _expect_near(what: str, got: object, right: float, wrong: Mapping[str, float]) -> None:
-    """The same of a number, but for rounding."""
+def _expect_near(what: str, got: object, right: float, wrong: Mapping[float, str]) -> None:
+    """The same of a number, but for rounding; `wrong` says which misconceptions give which numbers."""
     if not isinstance(got, (int, float)):
         raise Wrong(what, got, right)
     if not math.isclose(got, right, rel_tol=1e-9):
-        because = next((name for name, value in wrong.items() if math.isclose(got, value, rel_tol=1e-9)), None)
+        because = next((name for value, name in wrong.items() if math.isclose(got, value, rel_tol=1e-9)), None)
         raise Wrong(what, got, right, MISCONCEPTIONS[because] if because else "")
 
 

@@ -16,7 +16,7 @@ Counts = list[Counter[int]]
 def count_pairs(documents: Sequence[Sequence[int]], vocab_size: int, end_of_text: int) -> Counts:
     """Task 1. Count, in all documents together, which token follows which.
 
-    The documents hold no end-of-text token; one is thought before each document's first token, and one behind its
+    The documents hold no end-of-text token; imagine one before each document's first token, and one behind its
     last. So the table also knows how documents begin, and when to stop. Two documents are not neighbours.
 
     Args:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import ModuleType
 
 import torch
 
 from lessons.lesson01_token_loop.one_step import OneStep, count, shape_only
+from lessons.lesson01_token_loop.shape import head_weights, layer_weights
 from lessons.runner.checks import Wrong, expect, expect_close
 from minipaged.config import ModelConfig
 
@@ -42,11 +44,15 @@ MISCONCEPTIONS = {
     "arithmetic with it: sharing saves bytes, not FLOPs.",
     "head_for_every_row": "You make logits of every new row. Only rows that a token is drawn from need them: one in a "
     "prefill, however long the prompt. The head is the widest matrix.",
+    "one_layer": "You count one layer somewhere. Every layer has matrices of its own, and attention of its own; only "
+    "the head is there once.",
     "weights_per_token": "You read the weights once for each token. A step reads a weight once and uses it for all its "
     "rows: that is why a prefill is cheap per token and a decode, alone, is dear.",
     "only_keys": "You count only K. The values are as large as the keys and are read as well: a factor of 2.",
     "cached_by_query_heads": "You count K and V by query heads. There is one key and one value per KV head, and with "
     "grouped heads these are fewer: that is what grouping is for.",
+    "new_not_written": "You count what attention reads, and forget that K and V of the new tokens have to be written "
+    "first. It is one write in a decode, and as much as is read in a prefill.",
     "earlier_not_read": "You count the K and V of the new tokens only. Attention reads those of the whole context, in "
     "every step again.",
 }
@@ -145,10 +151,13 @@ def task_2(exercise: ModuleType) -> None:
     flops("the same with 1 KV head (112 weights): FLOPs of 1 new token, context 5", GROUPED, 1, 5, 224 + 80 + 80,
           {224 + 40 + 80: "attention_by_kv_heads"})  # fmt: skip
     _number(f"{one} 3 new tokens, logits of all 3 rows", exercise.step_flops(PLAIN, 3, 3, 3), 768 + 144 + 240, {})
+    two = replace(PLAIN, num_layers=2)
+    flops("the same with 2 layers of 128 weights: FLOPs of 1 new token, context 5", two, 1, 5, 512 + 160 + 80,
+          {256 + 160 + 80: "one_layer", 512 + 80 + 80: "one_layer", 256 + 80 + 80: "one_layer"})  # fmt: skip
     for config, new, context in _random_steps(2):
         counted = count(OneStep(shape_only(config), new, context)).flops
-        flops(f"{config}: FLOPs of {new} new tokens, context {context}, by torch's counter", config, new, context,
-              counted, {})  # fmt: skip
+        flops(f"{_shape(config)}: FLOPs of {new} new tokens, context {context}, by torch's counter", config, new,
+              context, counted, {})  # fmt: skip
 
 
 def task_3(exercise: ModuleType) -> None:
@@ -160,9 +169,11 @@ def task_3(exercise: ModuleType) -> None:
         _number(what, exercise.step_bytes(config, new, context, 4), expected, misled)
 
     one = "128 + 40 weights, 8 numbers of K and V a token, float32: bytes of"
-    num_bytes(f"{one} 1 new token, context 1", PLAIN, 1, 1, 672 + 64, {672 + 32: "only_keys"})
+    # Context 5 first: with context 1, who counts only K and who only reads what is kept arrive at the same number.
     num_bytes(f"{one} 1 new token, context 5", PLAIN, 1, 5, 672 + 32 + 160,
-              {672 + 32: "earlier_not_read", 672 + 64: "earlier_not_read"})  # fmt: skip
+              {672 + 16 + 80: "only_keys", 672 + 160: "new_not_written",
+               672 + 32: "earlier_not_read", 672 + 64: "earlier_not_read"})  # fmt: skip
+    num_bytes(f"{one} 1 new token, context 1", PLAIN, 1, 1, 672 + 64, {})
     num_bytes(f"{one} 3 new tokens, context 3", PLAIN, 3, 3, 672 + 192,
               {3 * 672 + 192: "weights_per_token"})  # fmt: skip
     num_bytes("112 + 40 weights, 2 query heads on 1 KV head: bytes of 1 new token, context 5", GROUPED, 1, 5,
@@ -175,7 +186,22 @@ def task_3(exercise: ModuleType) -> None:
             if isinstance(module, torch.nn.Linear)  # norms and embeddings are left out, as are the biases
         )
         kv = count(OneStep(shape_only(config), new, context)).kv_bytes
-        num_bytes(f"{config}: bytes of {new} new tokens, context {context}", config, new, context, 4 * weights + kv, {})
+        num_bytes(
+            f"{_shape(config)}: bytes of {new} new tokens, context {context}",
+            config,
+            new,
+            context,
+            4 * weights + kv,
+            {},
+        )
+
+
+def _shape(config: ModelConfig) -> str:
+    """What there is to count with, without the rest of a configuration."""
+    return (
+        f"{config.num_layers} layers of {layer_weights(config):,} weights, {config.num_heads} heads and "
+        f"{config.num_kv_heads} KV heads of head_dim {config.head_dim}, a head of {head_weights(config):,} weights"
+    )
 
 
 def _number(what: str, got: object, expected: int, misled: Mapping[int, str]) -> None:

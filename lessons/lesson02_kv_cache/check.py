@@ -66,7 +66,7 @@ def task_1(exercise: ModuleType) -> None:
 
     # 2 layers, 2 KV heads, head_dim 1: K of token t and head h is 10 t + h, V the same with a minus.
     cache = _cache(exercise, _config(layers=2, kv_heads=2, heads=2, head_dim=1), 4)
-    what = "2 KV heads, 4 slots, head_dim 1, K of token t and head h is 10 t + h"
+    what = "2 KV heads, 4 slots, head_dim 1, K of token t and head h is 10 t + h, V is −K; None is a slot not written"
     for layer in (0, 1):
         cache.append(layer, *_numbered([0, 1]))
         swapped = [[0.0, 1.0, None, None], [10.0, 11.0, None, None]]
@@ -119,7 +119,11 @@ def task_2(exercise: ModuleType) -> None:
     # All keys are 0, so all that a row sees has the same weight: the result is a mean.
     cache = _cache(exercise, _config(), 8)
     got = _one_number(cache, [1.0, 2.0, 3.0])
-    expect("keys 0, values 1, 2, 3 into an empty cache: shape of the result", tuple(got.shape), (3, 1, 4))
+    expect(
+        "keys 0, values 1, 2, 3 into an empty cache: shape of the result (new, num_heads, head_dim)",
+        tuple(got.shape),
+        (3, 1, 4),
+    )
     _rows("keys 0, values 1, 2, 3 into an empty cache of 8 slots: the three rows", got, [1.0, 1.5, 2.0], {
         (2.0, 2.0, 2.0): "sees_the_future", (None, 1.0, 1.5): "misses_itself", (None,) * 3: "whole_buffer",
     })  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from lessons.lesson01_token_loop.shape import head_weights, layer_weights
 from lessons.lesson03_static_batching import LESSON
 from lessons.lesson03_static_batching.experiment import (
     LARGE,
@@ -25,7 +26,9 @@ def play(stage: Stage) -> Figures:
     exercise = stage.mine.module(LESSON)
     requests = Requests(SMALL_WORK if stage.small else WORK, stage.device)
     prompts = [len(prompt) for prompt in requests.prompts]
-    num_bytes = sum(weight.numel() * weight.element_size() for weight in requests.model.parameters())
+    # As lesson 1 counts them: of the embeddings a pass looks up a few rows, and the head is read whole.
+    shape = requests.model.config
+    num_bytes = 4 * (shape.num_layers * layer_weights(shape) + head_weights(shape))  # float32
 
     stage.act(1, "one request at a time")
     alone = requests.serve(1, exercise)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from lessons.runner.checks import expect
+from lessons.runner.checks import Wrong, expect
 from minipaged.config import ModelConfig
 from minipaged.model.gpt import GPT
 from minipaged.model.static_batch import generate_static
@@ -23,6 +23,8 @@ MISCONCEPTIONS = {
     "padded_to_the_context": "It is enough to be as long as the longest prompt of this batch. Each further column is "
     "computed, and paid for, by every member.",
     "prompts_changed": "The lists belong to the caller, who still needs to know where each prompt ends. Make new ones.",
+    "true_where_seen": "You mark what a token sees. `hide` asks the opposite: True where it must not look. (Both "
+    "customs are found in libraries, so it pays to read which one is meant.)",
     "blind_to_itself": "A token does see itself: its own K and V are in the cache before it attends. In the first "
     "column there would otherwise be nothing to attend to at all.",
     "future_seen": "Hiding padding is not enough. Within a prompt, too, a token must not see those behind it: they "
@@ -48,7 +50,7 @@ def task_1(exercise: ModuleType) -> None:
     elif rows[-1][-1:] == [8]:
         because = MISCONCEPTIONS["padded_in_front"]
     expect("pad([[5, 6, 7], [8]]): the token ids", rows, [[5, 6, 7], [8, 0, 0]], because)
-    because = MISCONCEPTIONS["drawn_from_padding"]
+    because = MISCONCEPTIONS["drawn_from_padding"] if last == [2, 2] else ""
     expect("pad([[5, 6, 7], [8]]): the columns of the last tokens", last, [2, 0], because)
     rows, last = exercise.pad([[4, 4]])
     expect("pad([[4, 4]]), a batch of one", ([list(row) for row in rows], list(last)), ([[4, 4]], [1]))
@@ -67,8 +69,11 @@ def task_1(exercise: ModuleType) -> None:
 def task_2(exercise: ModuleType) -> None:
     """hide"""
     found = _mask(exercise, [[0, 1, 2]], 3)
-    because = MISCONCEPTIONS["blind_to_itself"] if found[0][0][0] else MISCONCEPTIONS["future_seen"]
     expected = [[[False, True, True], [False, False, True], [False, False, False]]]
+    if found == [[[not hidden for hidden in row] for row in expected[0]]]:
+        because = MISCONCEPTIONS["true_where_seen"]
+    else:
+        because = MISCONCEPTIONS["blind_to_itself"] if found[0][0][0] else MISCONCEPTIONS["future_seen"]
     expect("one prompt of 3 tokens, 3 columns (a row per token, True where it must not look)", found, expected, because)
     because = MISCONCEPTIONS["longest_for_all"]
     expected = [[[False, False, False, True]], [[False, True, True, True]]]
@@ -83,10 +88,14 @@ def task_3(exercise: ModuleType) -> None:
     for prompts, answers in (([3, 1], [4, 2]), ([2, 2], [5, 5]), ([7], [9]), ([5, 9, 2, 8], [3, 10, 2, 6])):
         padded = sum(max(prompts) - length for length in prompts)
         idle = sum(max(answers) - length for length in answers)
-        found = tuple(exercise.wasted_rows(list(prompts), list(answers)))
-        because = ""
-        if found[0] == padded:
-            because = MISCONCEPTIONS["idle_forgotten" if found[1] == 0 else "fed_back_twice"]
+        got = exercise.wasted_rows(list(prompts), list(answers))
+        if not isinstance(got, (tuple, list)) or len(got) != 2:
+            raise Wrong(f"wasted_rows({prompts}, {answers}): a pair, padded and idle", got, (padded, idle))
+        found, because = tuple(got), ""
+        if found == (padded, 0):
+            because = MISCONCEPTIONS["idle_forgotten"]
+        elif found == (padded, idle + len(prompts)):
+            because = MISCONCEPTIONS["fed_back_twice"]
         expect(f"wasted_rows({prompts}, {answers}): padded, idle", found, (padded, idle), because)
 
 

@@ -127,7 +127,12 @@ def _show(stage: Stage, beat: Beat, line: Text) -> None:
     else:
         said = f"{beat.name} grows by 1" if beat.action == "append" else f"{beat.name} ends"
     style = "" if beat.granted else "bold red"
-    stage.console.print(Text.assemble((f"{said:16}", style), line, f"{beat.free_slots:5} free"))
+    free = f"{beat.free_slots:5} free"
+    if stage.console.width < 16 + line.cell_len + len(free):  # a narrow terminal would break the map in two
+        stage.console.print(Text.assemble((f"{said:16}", style), free))
+        stage.console.print(line)
+    else:
+        stage.console.print(Text.assemble((f"{said:16}", style), line, free))
 
 
 def _slots_of(regions: ContiguousRegions) -> dict[str, range]:

@@ -73,22 +73,28 @@ MISCONCEPTIONS = {
         "(num_q_heads // num_kv_heads)."
     ),
     "causal_off_by_one": (
-        "The causal mask is off by one. Row j of m new tokens, with a context of c, stands at position c - m + j, "
+        "The causal mask is off by one. Row j of n new tokens, with a context of c, stands at position c - n + j, "
         "and sees the keys up to this one, its own included."
     ),
     "causal_from_zero": (
-        "Row j saw the keys 0 to j, as if the new tokens were the first ones. There are c - m keys before them, "
+        "Row j saw the keys 0 to j, as if the new tokens were the first ones. There are c - n keys before them, "
         "computed in earlier steps, and row j sees those, too."
     ),
     "row_by_row": (
         "The numbers are right, and each block was read again for every row. All rows of a sequence need the same "
         "K and V: read a block once, and score all rows against it."
     ),
+    "repeated_per_head": (
+        "The numbers are right, and a block's keys and values were copied for each query head that shares them. Let "
+        "these heads be rows instead, which are all compared with the one KV head: then nothing is copied."
+    ),
     "gathered": (
         "The numbers are right, and the blocks were copied together first. The point is to do without: K and V are"
         " read where they lie, and no more than a block is ever in your hands."
     ),
 }
+
+_LONG_TABLE = (5, 2, 7, 0, 3, 8, 1, 6)
 
 
 # Task 1 --------------------------------------------------------------------------------------------------------------
@@ -267,8 +273,8 @@ def task_2(exercise: ModuleType) -> None:
         _attend(exercise, f"a context of {context} in blocks of 4", question)
 
     with Traffic(kv) as traffic:
-        exercise.attend(question.query[0], kv, list(question.table), 16, question.scale)
-    _expect_in_place("attend over 4 blocks", traffic, kv)
+        exercise.attend(question.query[0], kv, list(_LONG_TABLE), 32, question.scale)
+    _expect_in_place("attend over 8 blocks", traffic, kv)
 
 
 def _attend(exercise: ModuleType, what: str, question: _Question, nan: str = "") -> None:
@@ -318,7 +324,10 @@ def task_3(exercise: ModuleType) -> None:
             f"bytes read from the pool for 12 new tokens over 16 keys, whose K and V are {context_bytes:,} bytes",
             f"{traffic.pool_read_bytes:,}", f"{context_bytes:,}", MISCONCEPTIONS["row_by_row"],
         )  # fmt: skip
-    _expect_in_place("paged_attention over 4 blocks", traffic, kv)
+    arguments = (torch.tensor([_LONG_TABLE]), torch.tensor([0, 12]), torch.tensor([32]), 8**-0.5)
+    with Traffic(kv) as traffic:
+        exercise.paged_attention(query, kv, *arguments)
+    _expect_in_place("paged_attention over 8 blocks", traffic, kv)
 
 
 def _step(exercise: ModuleType, what: str, questions: list[_Question], nan: str = "") -> None:
@@ -389,9 +398,11 @@ def _expect_unchanged(what: str, now: torch.Tensor, before: torch.Tensor) -> Non
 def _expect_in_place(what: str, traffic: Traffic, kv: torch.Tensor) -> None:
     """No copy of K and V was larger than a block."""
     if traffic.largest_copy_bytes > kv[0].nbytes:
+        # Three query heads share a KV head in what is asked here. The keys alone of 8 blocks are more than 3 blocks.
+        why = "repeated_per_head" if traffic.largest_copy_bytes <= 3 * kv[0].nbytes else "gathered"
         raise Wrong(
             f"{what}: the largest copy of K and V, where a block has {kv[0].nbytes:,} bytes",
-            f"{traffic.largest_copy_bytes:,} bytes", "at most a block", MISCONCEPTIONS["gathered"],
+            f"{traffic.largest_copy_bytes:,} bytes", "at most a block", MISCONCEPTIONS[why],
         )  # fmt: skip
 
 

@@ -81,8 +81,8 @@ def paged_attention(
 ) -> torch.Tensor:
     """Attention for a step: several sequences, each with one new token or many. The kernels' own signature.
 
-    A sequence with m new tokens and a context of c, these included, computes m rows, and row j (from 0) sees the keys
-    0 … c - m + j: its own and all before. With c = 5 and m = 2, row 0 sees keys 0 to 3 and row 1 keys 0 to 4.
+    A sequence with n new tokens and a context of c, these included, computes n rows, and row j (from 0) sees the keys
+    0 … c - n + j: its own and all before. With c = 5 and n = 2, row 0 sees keys 0 to 3 and row 1 keys 0 to 4.
 
     Each block is to be read once for all rows of its sequence, not once for each.
 

@@ -88,7 +88,7 @@ def play(stage: Stage) -> Figures:
     )
     sharing = experiment.share(stage.small)
     stage.table(
-        "One sequence, 8 query heads",
+        f"One sequence of {experiment.shared_context(stage.small)} keys, 8 query heads",
         ["KV heads", "cache holds, KiB", "kernel reads, KiB", "reads per byte"],
         [
             [s.kv_heads, _kib(s.held_bytes), _kib(_known(s.counted_bytes, s.read_bytes)),
@@ -185,7 +185,7 @@ def _show_code(stage: Stage, code: list[MachineCode]) -> None:
 
     stage.table(
         f"The kernels compiled for an A100, float16, heads of {HEAD_DIM}",
-        ["kernel", "registers", "spills", "shared, KiB", "loads of 16 B", "narrower", "SHFL", "FFMA", "MMA"],
+        ["kernel", "registers", "spills", "shared, KiB", "wide", "narrow", "SHFL", "FFMA", "MMA"],
         [
             [c.kernel, c.registers, c.stack_bytes + c.local_bytes, _kib(c.shared_bytes),
              c.loads_by_bytes.get(16, 0), sum(n for b, n in c.loads_by_bytes.items() if b < 16),
@@ -194,9 +194,10 @@ def _show_code(stage: Stage, code: list[MachineCode]) -> None:
         ],
     )  # fmt: skip
     stage.say(
-        "Instructions as they stand in the code. FFMA multiplies and adds one number for each thread; MMA multiplies "
-        "two small matrices, once for all heads of a group. SHFL passes a number between threads, as sums across "
-        "threads need. Spills are bytes that found no register."
+        "Instructions as they stand in the code. A wide load fetches 16 bytes for each thread, a narrow one less. "
+        "FFMA multiplies and adds one number for each thread; MMA multiplies two small matrices, once for all heads "
+        "of a group. SHFL passes a number between threads, as sums across threads need. Spills are bytes that found "
+        "no register."
     )
 
 
@@ -235,9 +236,10 @@ def _show_engine(stage: Stage, answer: ModuleType) -> tuple[bool, int]:
     rows = attention.num_rows if isinstance(attention, TritonDecode) else 0
     whose = "your kernel" if LESSON.number in stage.mine.answers else "the last kernel"
     stage.say(
-        f"The engine, with {whose} for its decodes: {len(tokens)} tokens of tiny-gpt, {rows} rows by the kernel; "
+        f"The engine, with {whose} for its decodes: {len(tokens)} tokens of tiny-gpt, for which the kernel ran over "
+        f"{rows} queries (one token in one layer each); "
         f"{'the same tokens as' if equal else 'NOT the tokens of'} the engine with its own."
-        + (f" (In the interpreter it computes {INTERPRETED_ROWS} rows at most.)" if stage.mine.answers else "")
+        + (f" (In the interpreter it computes {INTERPRETED_ROWS} of them at most.)" if stage.mine.answers else "")
     )
     return equal, len(tokens)
 

@@ -7,12 +7,14 @@ block full of NaN: what is read by mistake shows. An address that is wrong by mo
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 
 import torch
 
-from lessons.lesson07_triton_kernel.language import device, require
+from lessons.lesson07_triton_kernel.language import INTERPRETED, device, require
 from lessons.runner.checks import Wrong, expect
 
 MISCONCEPTIONS = {
@@ -134,7 +136,8 @@ def task_2(exercise: ModuleType) -> None:
         factors = torch.tensor([1.0] * (WIDTH - 2) + [2.0, -3.0])
         wide = torch.tensor([float(number) for number in acc])[:, None] * factors
         tensors = (torch.as_tensor(t, dtype=torch.float32).to(where)[None, None] for t in (top, total, wide))
-        got = merge_parts(*tensors, merge_splits=exercise.merge_splits)[0, 0].cpu()  # (WIDTH)
+        with _usable(exercise.merge_splits, what, "the result, (HEAD_DIM)"):
+            got = merge_parts(*tensors, merge_splits=exercise.merge_splits)[0, 0].cpu()  # (WIDTH)
         _near(what, got[[0, -2, -1]], [expected, 2 * expected, -3 * expected], why, "result")
 
     merged("two splits of one key each, scores 0 and values 2 and 6 (and the same times 2 and -3)",
@@ -224,10 +227,11 @@ class _Case:
         query[..., 0] = 1.0
         contexts = torch.tensor([context or self.context], dtype=torch.int32, device=where)
         counter = torch.zeros(2, dtype=torch.int64, device=where)
-        found = attend_in_parts(
-            query, self.kv_layer, self.tables, contexts, 1.0,
-            splits=len(top), tile=TILE, counter=counter, tile_loop=loop,
-        )  # fmt: skip
+        with _usable(loop, what, "top (ROWS), total (ROWS) and acc (ROWS, HEAD_DIM)"):
+            found = attend_in_parts(
+                query, self.kv_layer, self.tables, contexts, 1.0,
+                splits=len(top), tile=TILE, counter=counter, tile_loop=loop,
+            )  # fmt: skip
         names, wanted = ("top", "total", "acc"), (top, total, acc)
         got = [found[0][0, 0], found[1][0, 0], found[2][0, 0, :, 0]]
         if not all(_same(g.cpu(), w) for g, w in zip(got, wanted, strict=True)):
@@ -239,6 +243,20 @@ class _Case:
             )
         if loaded is not None:
             expect(f"{what} (K and V, {WIDTH} numbers each)", int(counter[0]), loaded)
+
+
+@contextmanager
+def _usable(function: object, what: str, expected: str) -> Iterator[None]:
+    """An error of the frame, and not of the answer's own lines, comes from what the answer returned: it says so."""
+    try:
+        yield
+    except Exception as error:
+        file = getattr(getattr(function, "fn", None), "__code__", None)
+        inside = any(file and frame.filename == file.co_filename for frame in traceback.extract_tb(error.__traceback__))
+        if isinstance(error, NotImplementedError) or not file or inside or not INTERPRETED:
+            raise
+        name, said = file.co_name, f"{type(error).__name__}: {error}"
+        raise Wrong(f"{what}: what {name} returns cannot be used", said, expected) from error
 
 
 def _far_cache() -> torch.Tensor | None:

@@ -86,11 +86,16 @@ def tolerance() -> float:
     return TOLERANCE[torch.float32]
 
 
+def shared_context(small: bool) -> int:
+    """Keys in the sequence of `share`."""
+    return 40 if small else 100
+
+
 def share(small: bool) -> list[Sharing]:
     """The naive kernel on one sequence, with ever fewer KV heads."""
     found = []
     for kv_heads in (8, 2) if small else (8, 4, 2, 1):
-        step = Setting(contexts=(40 if small else 100,), kv_heads=kv_heads)
+        step = Setting(contexts=(shared_context(small),), kv_heads=kv_heads)
         counted = None
         if MISSING is None:
             from lessons.lesson07_triton_kernel.naive_kernel import naive_attention

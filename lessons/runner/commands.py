@@ -51,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     def command(name: str, help: str, function: object, *, lesson: bool = True) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
         sub.set_defaults(command=function)
+        # Before the command or behind it. Suppressed, the latter does not overwrite the former when it is not there.
+        sub.add_argument("--workbook", metavar="DIR", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         if lesson:
             sub.add_argument("lesson", metavar="N", help="the lesson's number or name")
         return sub
@@ -84,7 +86,7 @@ def _list(args: argparse.Namespace, console: Console) -> int:
         console.print(f"{lesson.number:2}  {lesson.name:18} {marks} {lesson.question}{changed}", soft_wrap=True)
     console.print()
     if workbook is None:
-        console.print("Each lesson: read its README, run it, then write a part of it yourself. ● passed, ○ to do")
+        console.print("Each lesson: read its README, run it, write a part of it. ● passed, ○ to do")
         _next(console, "run 0", "start ../workbook")
         return 0
     console.print(f"Your workbook: {workbook.folder}", soft_wrap=True)
@@ -229,7 +231,11 @@ def _solution(args: argparse.Namespace, console: Console) -> int:
         console.print(f"{passed} of {len(lesson.tasks)} tasks pass. Yours first; then ours is here.")
         _next(console, f"hint {lesson.number}", f"solution {lesson.number} --show")
         return 1
-    console.print(Syntax((lesson.folder / "solution.py").read_text(encoding="utf-8"), "python", theme="ansi_dark"))
+    text = (lesson.folder / "solution.py").read_text(encoding="utf-8")
+    if console.is_terminal:
+        console.print(Syntax(text, "python", theme="ansi_dark", word_wrap=True))  # a narrow terminal must not crop it
+    else:
+        console.print(text.rstrip(), markup=False, soft_wrap=True)
     return 0
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
@@ -164,21 +166,27 @@ class Stage:
             try:
                 return parse_number(said)
             except ValueError as error:
-                self.console.print(f"{error}; or press Enter to skip")
+                self.console.print(f"{error}; try again, or press Enter to skip")
 
 
 def parse_number(text: str) -> float:
-    """A number as people write it: "1,000", "12 %", "3e6", "4k".
+    """A number as people write it: "1,000", "12 %", "3e6", "4k". A comma sets thousands apart; "0,5" is refused.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is none, or not a finite one.
     """
-    plain = text.replace(",", "").replace("_", "").replace(" ", "").rstrip("%×x").lower()
+    plain = text.replace("_", "").replace(" ", "").rstrip("%×x").lower()
+    if re.search(r",(?!\d{3}(?!\d))", plain):  # it would otherwise be read as 5
+        raise ValueError(f"{text!r} is no number (a comma sets thousands apart)")
+    plain = plain.replace(",", "")
     factor = {"k": 1e3, "m": 1e6, "g": 1e9}.get(plain[-1:], 1.0)
     try:
-        return float(plain.rstrip("kmg")) * factor
+        number = float(plain.rstrip("kmg")) * factor
     except ValueError:
         raise ValueError(f"{text!r} is no number") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r} is no number that could be measured")
+    return number
 
 
 def run(
@@ -265,6 +273,6 @@ def _verdict(yours: float, measured: float) -> str:
         return f"[yellow]off by {_number(abs(yours - measured))}.[/]"
     factor = max(yours / measured, measured / yours)
     if factor < 1.1:
-        return f"[green]within {factor - 1:.0%}.[/]"
+        return f"[green]within {math.ceil(100 * (factor - 1))}%.[/]"
     side = "above" if abs(yours) > abs(measured) else "below"
     return f"[yellow]{factor:.3g} times {side} what was measured. The README says why.[/]"

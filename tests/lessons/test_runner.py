@@ -64,6 +64,22 @@ def test_a_solution_is_shown_before_to_who_insists(book: Workbook) -> None:
     assert "def allocate" in said("solution", str(LESSON.number), "--show")
 
 
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_narrow_terminal_does_not_crop_the_solution(book: Workbook, is_terminal: bool) -> None:
+    """Its lines are up to 120 cells long."""
+    console = Console(file=io.StringIO(), width=60, force_terminal=is_terminal, color_system=None)
+    assert commands.main(["solution", str(LESSON.number), "--show"], console) == 0
+    assert isinstance(console.file, io.StringIO)
+    ours = (LESSON.folder / "solution.py").read_text(encoding="utf-8")
+    assert "".join(console.file.getvalue().split()) == "".join(ours.split())
+
+
+def test_the_workbook_may_be_named_behind_the_command(book: Workbook, tmp_path: Path) -> None:
+    number = str(LESSON.number)
+    assert str(book.folder) in said("reset", number, "--workbook", str(book.folder))
+    said("reset", number, "--workbook", str(tmp_path / "none"), status=2)
+
+
 def test_one_task_alone(book: Workbook) -> None:
     assert "task 2" in said("check", str(LESSON.number), "2", status=1)
     assert "task 1" not in said("check", str(LESSON.number), "2", status=1)
@@ -212,15 +228,18 @@ def test_the_score_line_has_all_three() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("1,000", 1000), ("12 %", 12), ("3e6", 3e6), ("4k", 4000), ("2.5×", 2.5), ("-1", -1)]
+    ("text", "number"),
+    [("1,000", 1000), ("1,234,567.5", 1234567.5), ("12 %", 12), ("3e6", 3e6), ("4k", 4000), ("2.5×", 2.5), ("-1", -1)],
 )
 def test_numbers_as_people_write_them(text: str, number: float) -> None:
     assert stage.parse_number(text) == number
 
 
-def test_what_is_no_number_is_refused() -> None:
+@pytest.mark.parametrize("text", ["many", "0,5", "1,0000", ",", "nan", "inf"])
+def test_what_is_no_number_is_refused(text: str) -> None:
+    """A comma for a point least of all in silence: 0,5 would be taken for 5."""
     with pytest.raises(ValueError, match="is no number"):
-        stage.parse_number("many")
+        stage.parse_number(text)
 
 
 def test_expectations() -> None:

@@ -1,4 +1,4 @@
-"""“A token attends to the tokens before it: keys below c - m + j.”"""
+"""“A token attends to the tokens before it: keys below c - n + j.”"""
 
 from __future__ import annotations
 
