@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import random
 from types import ModuleType
+from typing import Any
 
 from lessons.lesson08_continuous_batching.hall import BLOCK_SIZE, Hall, is_reversed
 from lessons.runner.checks import expect
 from minipaged import scheduler
 
 MISCONCEPTIONS = {
-    "newcomers_first": "Who is in the middle of an answer goes first. A step has room for so many tokens, and a newcomer "
-    "brings a whole prompt: let it in first, and those who are writing get nothing in this step.",
+    "newcomers_first": "Who is in the middle of an answer goes first. A step has room for so many tokens, and a "
+    "newcomer brings a whole prompt: let it in first, and those who are writing get nothing in this step.",
     "waits_for_the_batch": "There is no batch that must be over. A place that is empty can be taken in the very next "
     "step, however long the others go on.",
     "youngest_first": "The queue is served from its front. Taken from its end, whoever came first waits as long as "
     "others keep coming, for ever if need be.",
-    "more_than_there_are_places": "An empty queue is not the only reason to stop. There are max_sequences places, and "
-    "each running sequence must get its token in every step.",
-    "who_fits_goes_first": "When the first in the queue does not fit, the small ones behind it must wait, too. Let them "
-    "overtake, and they take each block that becomes free: the large one never gets in.",
+    "more_than_there_are_places": "An empty queue is not the only reason to stop. There are max_sequences places, "
+    "and each running sequence must get its token in every step.",
+    "who_fits_goes_first": "When the first in the queue does not fit, the small ones behind it must wait, too. Let "
+    "them overtake, and they take each block that becomes free: the large one never gets in.",
     "one_newcomer_per_step": "One newcomer in a step is too few. If four places are empty, four may come in at once; "
     "else the places stay empty for three steps, which is what we wanted to be rid of.",
     "one_per_computed_token": "A step draws one token for a sequence, behind the last of the tokens that it computed, "
     "however many these were.",
     "drawn_is_computed": "The token just drawn is in the text, but its K and V are in no cache: the next step computes "
     "it. Counted as computed, it would be skipped, and nothing be left to compute.",
-    "prompt_counted": "max_tokens limits the answer. The prompt is in `tokens`, too, so it is `draws` that must be "
-    "counted.",
-    "one_token_too_many": "When the answer has max_tokens tokens it is done. To look for more than that gives one token "
-    "more than was asked for, and with it one step more in which the place is taken.",
+    "prompt_counted": "max_tokens limits the answer. The prompt is in `tokens`, too, so it is `draws` that must "
+    "be counted.",
+    "one_token_too_many": "When the answer has max_tokens tokens it is done. To look for more than that gives one "
+    "token more than was asked for, and with it one step more in which the place is taken.",
     "stop_looked_for_too_early": "The token to be looked at is the one just drawn. The last of `tokens`, before it is "
     "put there, is the one before: the answer ends one step late, behind its own end.",
     "stop_not_kept": "The stop token belongs to the text: who reads the answer later wants to see why it ended. Append "
@@ -162,7 +163,7 @@ def _beside_the_engine(exercise: ModuleType, checked: str) -> None:
     for seed in range(12):
         generator = random.Random(seed)
         places = generator.randint(1, 5)
-        sizes = {
+        sizes: dict[str, Any] = {
             "places": places,
             "blocks": generator.randint(6, 20),
             "budget": places + generator.randint(0, 12),
@@ -178,8 +179,8 @@ def _beside_the_engine(exercise: ModuleType, checked: str) -> None:
             mine, engines = (hall.step(drawn.__getitem__) for hall in halls)
             what = f"a random crowd ({seed}; {sizes}), step {step}"
             expect(f"{what}: who is in it, tokens", mine, engines)
-            mine, engines = (_standing(hall) for hall in halls)
-            expect(f"{what}: how all stand afterwards (num_computed, tokens, ended by)", mine, engines)
+            standing = [_standing(hall) for hall in halls]
+            expect(f"{what}: how all stand afterwards (num_computed, tokens, ended by)", *standing)
             halls[0].memory.check()
             held = [hall.memory.held_slots for hall in halls]
             expect(f"{what}: slots that are held", held[0], held[1])

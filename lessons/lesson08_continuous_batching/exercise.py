@@ -2,8 +2,8 @@
 
 What is given: `self.places` (the sequences that run) and `self.queue` (those that wait), two plain lists, both oldest
 first; `self.max_sequences`, how many may run at the same time; `self.memory`. Of a sequence you need `tokens` (prompt
-and answer so far), `draws` (one for each token of the answer), `num_computed` (how many of its tokens have their K and V
-in the cache), `request.stop_token_ids` and `request.params.max_tokens`.
+and answer so far), `draws` (one for each token of the answer), `num_computed` (how many of its tokens have their K and
+V in the cache), `request.stop_token_ids` and `request.params.max_tokens`.
 
 The engine goes round like this: `fill` a step; the model computes it; `book` for each sequence that was in it.
 """

@@ -33,7 +33,8 @@ class Hall:
 
     Args:
         made_of: a class of schedulers.
-        checked: of its decisions, the one that is used ("fill", "book", "leave"), or "all"; the others are the engine's.
+        checked: of its decisions, the one that is used ("fill", "book", "leave"), or "all"; the others are the
+            engine's.
         places: sequences that run at the same time at most.
         blocks: of four slots each.
         budget: tokens in a step at most.

@@ -1,7 +1,7 @@
 """Static batching as a scheduler's rule: nobody comes in until the last of the batch has ended. The naive way.
 
-It is lesson 3's batch behind the interface of the real scheduler, and a fair one: on paged memory nothing is padded, and
-who has ended computes no more rows. What is left of the waste is the waiting: the place stays empty.
+It is lesson 3's batch behind the interface of the real scheduler, and a fair one: on paged memory nothing is padded,
+and who has ended computes no more rows. What is left of the waste is the waiting: the place stays empty.
 """
 
 from __future__ import annotations
