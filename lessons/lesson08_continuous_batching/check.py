@@ -180,7 +180,7 @@ def _beside_the_engine(exercise: ModuleType, checked: str) -> None:
             what = f"a random crowd ({seed}; {sizes}), step {step}"
             expect(f"{what}: who is in it, tokens", mine, engines)
             standing = [_standing(hall) for hall in halls]
-            expect(f"{what}: how all stand afterwards (num_computed, tokens, ended by)", *standing)
+            expect(f"{what}: how all stand now (num_computed, tokens, ended by)", standing[0], standing[1])
             halls[0].memory.check()
             held = [hall.memory.held_slots for hall in halls]
             expect(f"{what}: slots that are held", held[0], held[1])

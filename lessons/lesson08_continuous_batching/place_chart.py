@@ -37,7 +37,7 @@ def place_chart(
     lines = [heading(title, f"{steps} steps, {idle} idle", theme, width)]
     for place in range(places):
         here = [stay for stay in stays if stay.place == place]
-        line = Text(f"place {place + 1} ", theme.role("quiet"))
+        line = Text.assemble((f"place {place + 1} ", theme.role("quiet")))
         before: int | None = None
         for mark in range(-(-steps // per_mark)):
             middle = 1 + mark * per_mark + (per_mark - 1) // 2
