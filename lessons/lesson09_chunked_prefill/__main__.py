@@ -24,7 +24,7 @@ from lessons.lesson09_chunked_prefill.reckoning import gap_of_a_budget, gap_of_p
 from lessons.lesson09_chunked_prefill.step_bars import legend, step_bars
 from lessons.runner.stage import Stage, run
 from minipaged.viz.picture import Picture
-from minipaged.viz.theme import Theme
+from minipaged.viz.theme import Theme, many
 
 
 def play(stage: Stage) -> Figures:
@@ -73,7 +73,7 @@ def play(stage: Stage) -> Figures:
                 run_.name,
                 f"{run_.gap_tokens} tokens",
                 f"{run_.gap_seconds * 1e3:.1f} ms",
-                f"{run_.first_steps} steps" if run_.first_steps > 1 else "1 step",
+                many(run_.first_steps, "step"),
                 f"{run_.first_seconds * 1e3:.1f} ms",
             )
             for run_ in (naive, chunked)
@@ -108,7 +108,7 @@ def _bars(theme: Theme, naive: Arrival, chunked: Arrival, width: int) -> Picture
     lines = []
     most = max(naive.gap_tokens, chunked.gap_tokens)
     for arrival, budget in ((naive, None), (chunked, chunked.budget)):
-        facts = f"longest gap {arrival.gap_tokens} tokens, D's first token after {arrival.first_steps}"
+        facts = f"longest gap {arrival.gap_tokens} tokens, D's first token after {many(arrival.first_steps, 'step')}"
         lines += step_bars(theme, arrival.name, facts, _around(arrival), budget, most, width).lines
     return Picture([*lines, legend(theme)])
 
@@ -123,7 +123,7 @@ def _tell_sweep(stage: Stage, runs: Sequence[Arrival]) -> None:
                 run_.name,
                 f"{run_.gap_tokens} tokens",
                 f"{run_.gap_seconds * 1e3:.0f} ms",
-                f"{run_.first_steps} steps" if run_.first_steps > 1 else "1 step",
+                many(run_.first_steps, "step"),
                 f"{run_.first_seconds * 1e3:.0f} ms",
                 f"{run_.first_seconds / first.first_seconds:.1f} ×",
             )
