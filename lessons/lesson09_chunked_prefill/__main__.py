@@ -46,11 +46,12 @@ def play(stage: Stage) -> Figures:
         highlight=naive.arrived,
     )
     reckoned = gap_of_prefill_first(prompt, writers)
+    before = min(step.seconds for step in naive.steps[: naive.arrived - 1])
     stage.say(
         f"In step {naive.arrived} nobody but D got a token. Between two tokens of A, [bold]{naive.gap_tokens} tokens "
         f"were computed[/]: {prompt} of D's prompt, and {writers + 1} of the step in which A had its turn again. For "
         f"A's reader that was a pause of {naive.gap_seconds * 1e3:.1f} ms, where there had been "
-        f"{naive.steps[naive.arrived - 2].seconds * 1e3:.1f} ms from word to word."
+        f"{before * 1e3:.1f} ms from token to token."
     )
     gap, steps = gap_of_a_budget(prompt, writers, BUDGET), steps_of_a_budget(prompt, writers, BUDGET)
     first = stage.predict(

@@ -31,7 +31,7 @@ BUDGETS = (32, 64, 128, 256, 512)
 STEPS_BEFORE = 5  # that the writers have had when the prompt arrives
 WRITERS_TOKENS = 200  # more than they get to write: when the long prompt's answer is there, the story is over
 ANSWER_TOKENS = 4  # of the long prompt's answer
-ROUNDS = 2  # of the timed runs, in turns; the quickest counts
+ROUNDS = 3  # of the timed runs, in turns; the quickest counts
 
 
 @dataclass(frozen=True, slots=True)
