@@ -187,8 +187,7 @@ class Scheduler:
             return
         was_queued = True
         if sequence.status is Status.RUNNING:
-            del self._running[bisect_left(self._running, sequence.rank, key=_rank)]
-            self.memory.release(sequence)
+            self._leave(sequence)
         else:
             was_queued = self._stop_waiting(sequence)
         sequence.status = Status.FINISHED
@@ -366,6 +365,11 @@ class Scheduler:
         victim.num_preemptions += 1
         self._wait(victim)
         return victim
+
+    def _leave(self, sequence: Sequence) -> None:
+        """A running sequence has ended: its place and its slots are free for the next step."""
+        del self._running[bisect_left(self._running, sequence.rank, key=_rank)]
+        self.memory.release(sequence)
 
     def _wait(self, sequence: Sequence) -> None:
         insort(self._waiting, sequence, key=_rank)

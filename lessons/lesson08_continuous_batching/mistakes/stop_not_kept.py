@@ -1,0 +1,18 @@
+"""Thinks: the stop token is a signal and no part of the answer."""
+
+from lessons.lesson08_continuous_batching import solution
+from lessons.lesson08_continuous_batching.solution import *  # noqa: F403
+
+
+class Scheduler(solution.Scheduler):
+    def book(self, sequence, num_tokens, draw):
+        sequence.num_computed += num_tokens
+        if draw is None:
+            return
+        if draw.token_id in sequence.request.stop_token_ids:
+            self.end(sequence, "stop")
+            return
+        sequence.tokens.append(draw.token_id)
+        sequence.draws.append(draw)
+        if len(sequence.draws) >= sequence.request.params.max_tokens:
+            self.end(sequence, "length")
