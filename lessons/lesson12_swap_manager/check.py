@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
 from types import ModuleType
 from typing import Any
 
@@ -165,7 +165,11 @@ def _random_books(exercise: ModuleType) -> None:
         action = generator.choice(["take", "use", "use", "give back"])
         if action == "take" and len(order) < 6:
             block = books.take()
-            expect("a random story: take() gives a block that holds nothing", block in range(6) and block not in order, True)
+            expect(
+                "a random story: take() gives a block that holds nothing",
+                block in range(6) and block not in order,
+                True,
+            )
             order.append(block)
         elif action == "use" and order:
             block, is_clean = generator.choice(order), generator.random() < 0.5
@@ -209,7 +213,11 @@ def _random_traffic(exercise: ModuleType) -> None:
 
 
 def _books(
-    exercise: ModuleType, num_blocks: int, order: list[int] = (), clean: set[int] = frozenset(), reading: set[int] = frozenset()
+    exercise: ModuleType,
+    num_blocks: int,
+    order: Iterable[int] = (),
+    clean: Set[int] = frozenset(),
+    reading: Set[int] = frozenset(),
 ) -> Any:
     """Books in a given state, whatever `take` does."""
     books = exercise.SwapManager(num_blocks)
@@ -221,11 +229,12 @@ def _books(
 
 
 def _victim(
-    exercise: ModuleType, order: list[int], clean: set[int] = frozenset(), reading: set[int] = frozenset()
+    exercise: ModuleType, order: Iterable[int], clean: Set[int] = frozenset(), reading: Set[int] = frozenset()
 ) -> object:
     books = _books(exercise, 4, order, clean, reading)
     try:
-        return books.victim()  # type: ignore[no-any-return]
+        victim: object = books.victim()
+        return victim
     except NotImplementedError:
         raise
     except Exception as error:

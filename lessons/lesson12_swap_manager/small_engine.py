@@ -7,7 +7,6 @@ lost, or brought back to the wrong place, gives a wrong answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from minipaged.config import ModelConfig
 from minipaged.engine import Engine
@@ -31,17 +30,20 @@ class SmallEngine:
     memory: KVManager
 
     @classmethod
-    def of(cls, parts: Parts, num_blocks: int, block_size: int, host_blocks: int = 0, **options: Any) -> SmallEngine:
-        """Put it together of parts, as `LLM` does; `options` are the scheduler's."""
+    def of(
+        cls, parts: Parts, num_blocks: int, block_size: int, host_blocks: int = 0, *, share_prefixes: bool = True
+    ) -> SmallEngine:
+        """Put it together of parts, as `LLM` does."""
         memory = parts.memory(
             parts.pool(num_blocks),
             parts.tree(block_size),
             parts.swap(host_blocks) if host_blocks else None,
             table=parts.table,
+            share_prefixes=share_prefixes,
             block_bytes=block_size * TOKEN_BYTES,
             poison_freed=True,
         )
-        scheduler: Scheduler = parts.scheduler(memory, max_positions=POSITIONS, **options)
+        scheduler: Scheduler = parts.scheduler(memory, max_positions=POSITIONS)
         runner = SimulatedRunner(num_blocks, block_size, VOCABULARY, host_blocks)
         return cls(Engine(scheduler, runner, ModelConfig(VOCABULARY, POSITIONS, 1, 1, 1, 1, 1, 1)), memory)
 
