@@ -15,6 +15,7 @@ from lessons.lesson12_swap_manager.experiment import (
     PAIR_PROMPT,
     RUSH_BLOCK_SIZE,
     RUSH_BLOCKS,
+    RUSH_BLOCKS_SMALL,
     TURN_BLOCKS,
     TURN_HOST_BLOCKS,
     TURN_PROMPT,
@@ -111,15 +112,16 @@ def play(stage: Stage) -> Figures:
             for name, order in (("the oldest", by_arrival), ("least recently used", told))
         ],
     )
-    roomy = rush(Parts(), stage.device, small=stage.small, num_blocks=ROOMY)
+    num_blocks = RUSH_BLOCKS_SMALL if stage.small else RUSH_BLOCKS
+    roomy = rush(Parts(), stage.device, ROOMY, small=stage.small)
     hosts = (8,) if stage.small else (8, 24)
     crowd = {
-        "refuse": rush(parts, stage.device, small=stage.small, refuse=True),
-        "recompute": rush(parts, stage.device, small=stage.small),
-        **{f"host pool of {n}": rush(parts, stage.device, small=stage.small, host_blocks=n) for n in hosts},
+        "refuse": rush(parts, stage.device, num_blocks, small=stage.small, refuse=True),
+        "recompute": rush(parts, stage.device, num_blocks, small=stage.small),
+        **{f"host pool of {n}": rush(parts, stage.device, num_blocks, small=stage.small, host_blocks=n) for n in hosts},
     }
     stage.table(
-        f"And tiny-gpt: {roomy.answered} prompts at once, {RUSH_BLOCKS} blocks of {RUSH_BLOCK_SIZE}",
+        f"And tiny-gpt: {roomy.answered} prompts at once, {num_blocks} blocks of {RUSH_BLOCK_SIZE}",
         COLUMNS,
         [_row(name, outcome) for name, outcome in crowd.items()],
     )

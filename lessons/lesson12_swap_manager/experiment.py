@@ -34,7 +34,7 @@ PROMPTS = (
     "What is the sun?", "Tell me about the brain.", "请解释什么是黑洞。", "Can you explain tides?", "What is tea?",
     "Tell me about glaciers.", "Explain gravity to a child.", "What is bread?",
 )  # fmt: skip
-RUSH_BLOCK_SIZE, RUSH_BLOCKS, RUSH_ANSWER = 8, 28, 40
+RUSH_BLOCK_SIZE, RUSH_BLOCKS, RUSH_BLOCKS_SMALL, RUSH_ANSWER = 8, 28, 16, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +159,11 @@ def turns(parts: Parts) -> tuple[Turn, ...]:
 def rush(
     parts: Parts,
     device: str,
+    num_blocks: int,
     *,
     small: bool,
     host_blocks: int = 0,
     refuse: bool = False,
-    num_blocks: int = RUSH_BLOCKS,
 ) -> Outcome:
     """Prompts to tiny-gpt that all come at once; each request keeps its blocks to itself, so that each counts."""
     llm = LLM(
