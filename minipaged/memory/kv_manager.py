@@ -59,6 +59,7 @@ class KVManager:
         block_bytes: what a block weighs, for `stats` alone.
         poison_freed: log a `Poison` for every block that becomes free, so that a stale read shows as NaN.
         table: makes a sequence's empty block table, of a block size.
+        tiers: makes what moves contents between the two pools, of pool, tree and swap.
 
     Raises:
         ValueError: from its methods, a sequence that is not in the state they ask for. Nothing has changed then.
@@ -74,6 +75,7 @@ class KVManager:
         block_bytes: int = 0,
         poison_freed: bool = False,
         table: Callable[[int], BlockTable] = BlockTable,
+        tiers: Callable[..., Tiers] = Tiers,
     ) -> None:
         self.pool = pool
         self.tree = tree
@@ -82,7 +84,7 @@ class KVManager:
         self.block_size = tree.block_size
         self.share_prefixes = share_prefixes
         self.block_bytes = block_bytes
-        self.tiers = Tiers(pool, tree, swap, poison_freed=poison_freed)
+        self.tiers = tiers(pool, tree, swap, poison_freed=poison_freed)
         self._holdings: dict[int, Holding] = {}  # by sequence id
         self._step = OpenStep(tree, self.tiers)
 
