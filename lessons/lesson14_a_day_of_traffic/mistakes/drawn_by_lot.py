@@ -1,0 +1,11 @@
+"""Thinks: chance is fair to all."""
+
+import random
+
+from lessons.lesson14_a_day_of_traffic.solution import *  # noqa: F403
+from lessons.lesson14_a_day_of_traffic.solution import size
+from minipaged.request import Sequence
+
+
+def patient_order(sequence: Sequence) -> float:
+    return random.random() * size(sequence)

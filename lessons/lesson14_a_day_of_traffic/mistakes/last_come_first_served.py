@@ -1,0 +1,8 @@
+"""Thinks: who has just come is still at the screen; the others have gone for coffee."""
+
+from lessons.lesson14_a_day_of_traffic.solution import *  # noqa: F403
+from minipaged.request import Sequence
+
+
+def patient_order(sequence: Sequence) -> float:
+    return -sequence.request.id

@@ -1,0 +1,9 @@
+"""Thinks: the large stones first, then the sand goes in between."""
+
+from lessons.lesson14_a_day_of_traffic.solution import *  # noqa: F403
+from lessons.lesson14_a_day_of_traffic.solution import size
+from minipaged.request import Sequence
+
+
+def patient_order(sequence: Sequence) -> float:
+    return 8 * sequence.request.id - size(sequence)

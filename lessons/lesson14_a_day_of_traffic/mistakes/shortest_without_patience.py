@@ -1,0 +1,9 @@
+"""Thinks: the mean is least when the short ones go first, and every rush ends."""
+
+from lessons.lesson14_a_day_of_traffic.solution import *  # noqa: F403
+from lessons.lesson14_a_day_of_traffic.solution import size
+from minipaged.request import Sequence
+
+
+def patient_order(sequence: Sequence) -> float:
+    return size(sequence)
