@@ -124,7 +124,7 @@ def _doctor(args: argparse.Namespace, console: Console) -> int:
         console.print(f"workbook   none; `{_USAGE} start ../workbook` makes one")
         return status
     console.print(f"workbook   {workbook.folder}", soft_wrap=True)
-    for lesson in catalogue():
+    for lesson in _with_exercise():
         try:
             workbook.load(lesson)
         except ValueError as error:
@@ -138,7 +138,7 @@ def _doctor(args: argparse.Namespace, console: Console) -> int:
 
 def _check(args: argparse.Namespace, console: Console) -> int:
     workbook = _require_workbook(args)
-    chosen = list(catalogue()) if args.lesson == "all" else [find(args.lesson)]
+    chosen = _with_exercise() if args.lesson == "all" else [_find_exercise(args)]
     if args.task is not None and args.lesson != "all":
         _require_task(chosen[0], args.task)
     good = True
@@ -201,7 +201,7 @@ def _after_check(console: Console, workbook: Workbook, chosen: Sequence[Lesson],
 
 
 def _hint(args: argparse.Namespace, console: Console) -> int:
-    lesson, workbook = find(args.lesson), _require_workbook(args)
+    lesson, workbook = _find_exercise(args), _require_workbook(args)
     passed = workbook.passed(lesson)
     task = args.task or next((n for n in range(1, len(lesson.tasks) + 1) if n not in passed), 1)
     _require_task(lesson, task)
@@ -225,7 +225,7 @@ def hints(lesson: Lesson) -> dict[int, list[str]]:
 
 
 def _solution(args: argparse.Namespace, console: Console) -> int:
-    lesson, workbook = find(args.lesson), Workbook.current(args.workbook)
+    lesson, workbook = _find_exercise(args), Workbook.current(args.workbook)
     passed = len(workbook.passed(lesson)) if workbook else 0
     if passed < len(lesson.tasks) and not args.show:
         console.print(f"{passed} of {len(lesson.tasks)} tasks pass. Yours first; then ours is here.")
@@ -240,7 +240,7 @@ def _solution(args: argparse.Namespace, console: Console) -> int:
 
 
 def _reset(args: argparse.Namespace, console: Console) -> int:
-    lesson, workbook = find(args.lesson), _require_workbook(args)
+    lesson, workbook = _find_exercise(args), _require_workbook(args)
     kept = workbook.reset(lesson)
     where = f"; what you wrote is in {kept.name}" if kept else ""
     console.print(f"{workbook.path(lesson)} is as it was at the start{where}.", soft_wrap=True)
@@ -256,6 +256,23 @@ def _require_workbook(args: argparse.Namespace) -> Workbook:
     if workbook is None:
         raise ValueError(f"there is no workbook yet; `{_USAGE} start ../workbook` makes one")
     return workbook
+
+
+def _with_exercise() -> list[Lesson]:
+    return [lesson for lesson in catalogue() if lesson.has_exercise]
+
+
+def _find_exercise(args: argparse.Namespace) -> Lesson:
+    """The lesson that is named.
+
+    Raises:
+        ValueError: there is none, or there is nothing to write in it.
+    """
+    lesson = find(args.lesson)
+    if not lesson.has_exercise:
+        number = lesson.number
+        raise ValueError(f"lesson {number} has nothing to write; `{_USAGE} run {number} --mine` runs it on your parts")
+    return lesson
 
 
 def _require_task(lesson: Lesson, task: int) -> None:

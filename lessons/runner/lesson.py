@@ -39,7 +39,7 @@ class Lesson:
         name: the real part, such as "block_table".
         question: what it answers, one sentence.
         minutes: reading time.
-        tasks: what the learner writes; task 1 is the first.
+        tasks: what the learner writes; task 1 is the first. None where nothing new is written.
     """
 
     number: int
@@ -52,6 +52,11 @@ class Lesson:
     def slug(self) -> str:
         """Its folder's name, and that of the learner's file."""
         return f"lesson{self.number:02d}_{self.name}"
+
+    @property
+    def has_exercise(self) -> bool:
+        """Whether there is something to write. Without, it has no exercise, no check and no hints."""
+        return bool(self.tasks)
 
     @property
     def folder(self) -> Path:

@@ -241,8 +241,10 @@ def run(
         if options.json:
             print(json.dumps(asdict(figures) if is_dataclass(figures) else figures, indent=1))  # type: ignore[arg-type]
         else:
-            readme, number = f"lessons/{lesson.slug}/README.md", lesson.number
-            console.print(f"\nNext: read {readme}, then python -m lessons check {number}", soft_wrap=True)
+            then = f"check {lesson.number}" if lesson.has_exercise else f"run {lesson.number} --mine"
+            console.print(
+                f"\nNext: read lessons/{lesson.slug}/README.md, then python -m lessons {then}", soft_wrap=True
+            )
         sys.stdout.flush()
     except BrokenPipeError:  # nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -64,7 +64,7 @@ class Workbook:
         made = []
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            for lesson in catalogue():
+            for lesson in filter(lambda lesson: lesson.has_exercise, catalogue()):
                 path = folder / f"{lesson.slug}.py"
                 if not path.exists():
                     path.write_text((lesson.folder / "exercise.py").read_text(encoding="utf-8"), encoding="utf-8")

@@ -23,6 +23,9 @@ HEADINGS = [
     "The exercise", "Further reading",
 ]  # fmt: skip
 each_lesson = pytest.mark.parametrize("lesson", catalogue(), ids=lambda lesson: lesson.slug)
+each_exercise = pytest.mark.parametrize(
+    "lesson", [lesson for lesson in catalogue() if lesson.has_exercise], ids=lambda lesson: lesson.slug
+)
 
 
 def mistakes() -> list[tuple[Lesson, str]]:
@@ -60,14 +63,20 @@ def test_the_projects_readme_lists_them() -> None:
 # Exercises -----------------------------------------------------------------------------------------------------------
 
 
-@each_lesson
+def test_a_lesson_without_an_exercise_has_nothing_of_one() -> None:
+    for lesson in catalogue():
+        for name in ("exercise.py", "solution.py", "check.py", "hints.md", "mistakes"):
+            assert (lesson.folder / name).exists() == lesson.has_exercise, f"{lesson.slug}/{name}"
+
+
+@each_exercise
 def test_every_stub_fails_and_names_its_task(lesson: Lesson) -> None:
     for grade in grades(lesson, lesson.module("exercise")):
         assert grade.standing == "unwritten"
         assert grade.what.startswith(f"lesson {lesson.number}, task {grade.task}: "), grade.what
 
 
-@each_lesson
+@each_exercise
 @pytest.mark.parametrize("name", ["solution", "engine_part"])
 def test_every_reference_passes(lesson: Lesson, name: str) -> None:
     if name == "engine_part" and find_spec(f"lessons.{lesson.slug}.engine_part") is None:
@@ -84,14 +93,14 @@ def test_every_mistake_is_rejected_by_its_name(lesson: Lesson, name: str) -> Non
     assert failed[0].because == lesson.module("check").MISCONCEPTIONS[name], failed
 
 
-@each_lesson
+@each_exercise
 def test_there_are_five_mistakes_and_each_has_a_name(lesson: Lesson) -> None:
     files = {name for owner, name in mistakes() if owner is lesson}
     assert files == set(lesson.module("check").MISCONCEPTIONS)
     assert len(files) >= 5
 
 
-@each_lesson
+@each_exercise
 def test_hints_go_from_a_nudge_to_nearly_the_answer(lesson: Lesson) -> None:
     hints = commands.hints(lesson)
     assert list(hints) == list(range(1, len(lesson.tasks) + 1))
@@ -119,7 +128,7 @@ def test_the_readme_links_to_what_is_there(lesson: Lesson) -> None:
         assert (lesson.folder / target).exists(), target
 
 
-@each_lesson
+@each_exercise
 def test_the_readme_names_every_misconception(lesson: Lesson) -> None:
     said = " ".join(section(lesson, "Misconceptions").split())
     for name, text in lesson.module("check").MISCONCEPTIONS.items():

@@ -23,7 +23,7 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workbook:
     monkeypatch.setattr(workbook, "REMEMBERED", tmp_path / "remembered")
     monkeypatch.delenv("MINIPAGED_WORKBOOK", raising=False)
     made, files = Workbook.start(tmp_path / "book")
-    assert [path.name for path in files] == [f"{lesson.slug}.py" for lesson in catalogue()]
+    assert [path.name for path in files] == [f"{lesson.slug}.py" for lesson in catalogue() if lesson.has_exercise]
     return made
 
 
@@ -136,6 +136,19 @@ def test_a_part_that_does_not_pass_is_left_out(book: Workbook) -> None:
     write(book, f"from lessons.{LESSON.slug}.mistakes.{name} import *")
     mine = Mine.of(book, upto=99)
     assert mine.answers == {} and "does not pass" in mine.left_out[LESSON.number]
+
+
+def test_a_lesson_without_an_exercise_is_no_stumbling_block(book: Workbook, capsys: pytest.CaptureFixture[str]) -> None:
+    without = [lesson for lesson in catalogue() if not lesson.has_exercise]
+    for lesson in without:
+        assert not book.path(lesson).exists()
+        for command in ("check", "hint", "solution", "reset"):
+            said(command, str(lesson.number), status=2)
+            error = capsys.readouterr().err
+            assert f"run {lesson.number} --mine" in error and len(error.splitlines()) == 1
+        assert "task" not in said("check", "all", "--json", status=1)
+    said("doctor")
+    assert all(lesson.name in said("list") for lesson in without)
 
 
 # What goes wrong -----------------------------------------------------------------------------------------------------
