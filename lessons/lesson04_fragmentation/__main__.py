@@ -17,7 +17,7 @@ from lessons.lesson04_fragmentation.recorded_requests import RecordedRequest, li
 from lessons.lesson04_fragmentation.service import Service, final_slots
 from lessons.lesson04_fragmentation.slot_map import capital, describe, legend, slot_map
 from lessons.runner.stage import Stage, run
-from minipaged.memory.contiguous.contiguous_cache import Space
+from minipaged.memory.contiguous.space import Space
 from minipaged.viz.picture import Picture
 from minipaged.viz.theme import Theme
 

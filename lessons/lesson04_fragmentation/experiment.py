@@ -26,9 +26,9 @@ from lessons.lesson04_fragmentation.service import Refusal, Service, SlotMemory,
 from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.contiguous.buddy import Buddy, region_size
 from minipaged.memory.contiguous.buddy_cache import BuddyCache
-from minipaged.memory.contiguous.contiguous_cache import Space
 from minipaged.memory.contiguous.growing_cache import GrowingCache
 from minipaged.memory.contiguous.reserving_cache import ReservingCache, as_recorded, whole_context
+from minipaged.memory.contiguous.space import Space
 from minipaged.memory.kv_manager import KVManager
 from minipaged.memory.prefix_tree import PrefixTree
 

@@ -37,6 +37,7 @@ from lessons.lesson04_fragmentation.service import Service, final_slots
 from lessons.lesson04_fragmentation.slot_map import slot_map
 from minipaged.engine import Engine
 from minipaged.llm import LLM
+from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.contiguous import buddy as projects_own
 from minipaged.memory.contiguous.buddy import Buddy, region_size
 from minipaged.memory.contiguous.buddy_cache import BuddyCache
@@ -44,6 +45,7 @@ from minipaged.memory.contiguous.contiguous_cache import ContiguousCache, in_eng
 from minipaged.memory.contiguous.growing_cache import GrowingCache
 from minipaged.memory.contiguous.regions import Regions
 from minipaged.memory.contiguous.reserving_cache import ReservingCache, whole_context
+from minipaged.memory.prefix_tree import PrefixTree
 from minipaged.model.kv_cache import KVCache
 from minipaged.model.sampler import Sampler
 from minipaged.parts import Parts
@@ -238,6 +240,8 @@ def test_the_whole_engine_runs_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [output.outputs[0].token_ids for output in llm.generate(prompts, params)] == expected
     with pytest.raises(ValueError, match="block_size is 16, host_blocks 0; a contiguous cache takes block_size=1"):
         LLM("tiny-gpt", parts=Parts(memory=in_engine(ReservingCache)), num_blocks=64)
+    with pytest.raises(TypeError, match="num_tables"):
+        in_engine(ReservingCache)(BlockPool(64), PrefixTree(1), num_tables=3)
 
 
 def test_a_region_that_moves_is_copied_in_an_order_that_loses_nothing() -> None:
