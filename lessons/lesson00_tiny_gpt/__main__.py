@@ -16,9 +16,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from lessons.lesson00_tiny_gpt import LESSON, factory
 from lessons.lesson00_tiny_gpt.experiment import Figures, compare, count, num_documents, reckoned_floor
 from lessons.lesson00_tiny_gpt.learning_curve import learning_curve
+from lessons.lesson00_tiny_gpt.questions import QUESTIONS
 from lessons.lesson00_tiny_gpt.small_gpt import BATCH_DOCUMENTS, SHAPE, train_small_gpt
+from lessons.lesson00_tiny_gpt.subjects import load_subjects
 from lessons.lesson00_tiny_gpt.texts import Texts, make_texts
-from lessons.lesson00_tiny_gpt.trainable_gpt import TrainableGPT
+from lessons.lesson00_tiny_gpt.trainable_gpt import GPTShape, TrainableGPT
 from lessons.runner.stage import Stage, run
 
 FACTORY_OPTIONS = ("--full", "--judge")
@@ -56,9 +58,10 @@ def play(stage: Stage) -> Figures:
     floor = stage.predict(
         "bits per token, floor",
         round(reckoned_floor(texts), 3),
-        hint="The generator chooses 1 of 48 subjects, 1 of 6 questions, and walks on through the subject's sentences. "
-        f"A document has {texts.num_held_out_tokens / len(texts.held_out):.0f} tokens. How many bits of choice is that "
-        "for each token?",
+        hint=f"The generator chooses 1 of {len(load_subjects(texts.language))} subjects, 1 of "
+        f"{len(QUESTIONS[texts.language])} questions, and walks on through the subject's sentences. A document has "
+        f"{texts.num_held_out_tokens / len(texts.held_out):.0f} tokens. How many bits of choice is that for each "
+        "token?",
     )
     small = stage.predict(
         "bits per token, small GPT",
@@ -69,10 +72,10 @@ def play(stage: Stage) -> Figures:
 
     stage.act(2, "a network that looks back")
     stage.say(
-        f"A GPT with {SHAPE.n_layer} layer instead of the shipped model's 4, the same width of {SHAPE.n_embd}, and "
-        f"random numbers for weights. {len(texts.training) // BATCH_DOCUMENTS} steps, of {BATCH_DOCUMENTS} documents "
-        "each: predict every token, see how many bits that took, move each weight a little the way that would have "
-        "taken fewer."
+        f"A GPT with {SHAPE.n_layer} layer instead of the shipped model's {GPTShape().n_layer}, the same width of "
+        f"{SHAPE.n_embd}, and random numbers for weights. {len(texts.training) // BATCH_DOCUMENTS} steps, of "
+        f"{BATCH_DOCUMENTS} documents each: predict every token, see how many bits that took, move each weight a "
+        "little the way that would have taken fewer."
     )
     model, losses = _train(stage, texts)
     figures = compare(texts, counted, model, losses)

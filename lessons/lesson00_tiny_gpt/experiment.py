@@ -14,7 +14,7 @@ from types import ModuleType
 
 from lessons.lesson00_tiny_gpt import solution
 from lessons.lesson00_tiny_gpt.bigram_table import SMOOTHING, BigramTable
-from lessons.lesson00_tiny_gpt.factory import ASSETS
+from lessons.lesson00_tiny_gpt.factory import ASSETS, second_course
 from lessons.lesson00_tiny_gpt.generation import generate
 from lessons.lesson00_tiny_gpt.judge import bits_per_token
 from lessons.lesson00_tiny_gpt.learning_curve import means
@@ -25,11 +25,11 @@ from lessons.lesson00_tiny_gpt.subjects import load_subjects
 from lessons.lesson00_tiny_gpt.texts import Texts, num_predictions, reckoned_bits_per_document
 from lessons.lesson00_tiny_gpt.tokenizer_training import END_OF_TEXT
 from lessons.lesson00_tiny_gpt.trainable_gpt import TrainableGPT
+from lessons.lesson00_tiny_gpt.training import TrainingPlan
 
 ASKED_ABOUT = "black_holes"
 SAMPLE_TOKENS = 60
 SAMPLE_SEED = 1
-SHIPPED_TRAINING_TOKENS = 4096 * (5000 + 1500)  # batch_tokens × steps of the factory's two courses
 SMALL_STEPS, FULL_STEPS = 60, 680
 SMALL_HELD_OUT, FULL_HELD_OUT = 64, 256
 
@@ -139,6 +139,12 @@ def answer(model: TrainableGPT, texts: Texts) -> str:
     return continuation.text
 
 
+def shipped_training_tokens() -> int:
+    """Tokens that the shipped model has read in the factory's two courses."""
+    first = TrainingPlan()
+    return sum(plan.batch_tokens * plan.steps for plan in (first, second_course(first)))
+
+
 def compare(texts: Texts, counted: Counted, small_gpt: TrainableGPT, losses: list[float]) -> Figures:
     """Examines them all on the same text."""
     shipped, _ = load_model_folder(ASSETS)
@@ -151,7 +157,7 @@ def compare(texts: Texts, counted: Counted, small_gpt: TrainableGPT, losses: lis
         Row("bigram table", "1 token", counted.table.num_pairs, num_tokens, counted.bits_per_token),
         Row("small GPT", "all before", small_gpt.num_parameters(), num_tokens,
             bits_per_token(small_gpt, held_out, end_of_text)),
-        Row("shipped GPT", "all before", shipped.num_parameters(), SHIPPED_TRAINING_TOKENS,
+        Row("shipped GPT", "all before", shipped.num_parameters(), shipped_training_tokens(),
             bits_per_token(shipped, held_out, end_of_text)),
         Row("floor", "its own choices", 0, 0, texts.floor_bits_per_token),
     ]  # fmt: skip

@@ -227,8 +227,7 @@ def _random_steps(seed: int) -> list[tuple[ModelConfig, int, int]]:
             hidden_size=generator.randint(3, 12),
             intermediate_size=generator.randint(3, 30),
         )
-        context = generator.randint(
-            2, 20
-        )  # with one key torch multiplies by itself, and does not count it as a product
+        # With one key torch multiplies by itself, and does not count it as a product.
+        context = generator.randint(2, 20)
         steps.append((config, generator.choice([1, context]), context))
     return steps

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from types import ModuleType
 
-from lessons.lesson01_token_loop.machine import Machine, best_seconds, measure_machine
+from lessons.lesson01_token_loop.machine import Machine, measure_machine, shortest_seconds
 from lessons.lesson01_token_loop.one_step import OneStep, count, random_model, shape_only
 from lessons.lesson01_token_loop.recompute_loop import AllRows
 from lessons.lesson01_token_loop.shape import GPT2_124M
@@ -148,7 +148,7 @@ def measure_steps(exercise: ModuleType, machine: Machine, small: bool, device: s
                     compute_seconds=machine.compute_seconds(counted.flops),
                     memory_seconds=machine.memory_seconds(counted.num_bytes),
                     limit=machine.limit(counted.flops, counted.num_bytes),
-                    seconds=None if model.device.type == "meta" else best_seconds(step.run, device),
+                    seconds=None if model.device.type == "meta" else shortest_seconds([step.run], device, 7)[0],
                 )
             )
     return tuple(found)

@@ -1,12 +1,12 @@
 """What this machine can do at best: operations per second, bytes per second. Measured, so it differs from run to run.
 
-The best of a few tries counts, for whoever shares the machine takes time and never gives any.
+And the stopwatch of all lessons, `shortest_seconds`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,16 +44,22 @@ def measure_machine(device: str = "cpu", small: bool = False) -> Machine:
     a = torch.randn(side, side, device=device)
     flops = 2 * side**3  # side² sums of side products
     many = torch.ones((32 if small else 64) * 2**20, device=device)  # far more than any cache holds
-    return Machine(flops / best_seconds(lambda: a @ a, device), many.nbytes / best_seconds(many.sum, device))
+    multiply_seconds, read_seconds = shortest_seconds([lambda: a @ a, many.sum], device, rounds=7)
+    return Machine(flops / multiply_seconds, many.nbytes / read_seconds)
 
 
-def best_seconds(call: Callable[[], Any], device: str, tries: int = 7) -> float:
-    """The quickest of some calls, after one that warms up."""
-    times = []
-    for _ in range(tries + 1):
-        began = time.perf_counter()
-        call()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - began)
-    return min(times[1:])
+def shortest_seconds(calls: Sequence[Callable[[], Any]], device: str, rounds: int = 5) -> list[float]:
+    """Each call's shortest time in some rounds, after one that warms up.
+
+    In rounds, since a machine that others use as well has fast and slow seconds; and the shortest, not the median,
+    since others can only make a call longer.
+    """
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds + 1):
+        for call, taken in zip(calls, times, strict=True):
+            began = time.perf_counter()
+            call()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            taken.append(time.perf_counter() - began)
+    return [min(taken[1:]) for taken in times]

@@ -1,46 +1,18 @@
 """AllRows, the naive way: for each token of the answer, all tokens through the model, and logits of all their rows.
 
 It is what `model(tokens).logits[-1]` does in many a first program. Right, simple, and fit for `generate`; what it does
-is counted here, where it is caused. Knows no loop and no text. `minipaged/model/plain_loop.py`, the oracle of the
+is counted where it is caused. Knows no loop and no text. `minipaged/model/plain_loop.py`, the oracle of the
 engine's tests, recomputes as well, but makes logits of one row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
-from lessons.lesson01_token_loop.solution import step_bytes, step_flops
+from lessons.lesson01_token_loop.work import Work
 from minipaged.model.gpt import GPT, full_attention
-
-
-@dataclass(slots=True)
-class Work:
-    """What some forward passes have cost.
-
-    Args:
-        passes: forward passes.
-        rows: tokens through the layers, all passes together.
-        logit_rows: rows of which logits were made.
-        flops: of the matrix products.
-        num_bytes: that had to be moved, at the least.
-    """
-
-    passes: int = 0
-    rows: int = 0
-    logit_rows: int = 0
-    flops: int = 0
-    num_bytes: int = 0
-
-    def add(self, model: GPT, new_tokens: int, context: int, logit_rows: int) -> None:
-        """One pass more."""
-        self.passes += 1
-        self.rows += new_tokens
-        self.logit_rows += logit_rows
-        self.flops += step_flops(model.config, new_tokens, context, logit_rows)
-        self.num_bytes += step_bytes(model.config, new_tokens, context, model.dtype.itemsize)
 
 
 class AllRows:

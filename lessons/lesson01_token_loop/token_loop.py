@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from lessons.lesson01_token_loop.recompute_loop import Work
+from lessons.lesson01_token_loop.work import Work
 from minipaged.model.gpt import GPT, full_attention
 
 

@@ -10,9 +10,9 @@ from types import ModuleType
 import torch
 
 from lessons.lesson01_token_loop.one_step import random_model
-from lessons.lesson01_token_loop.recompute_loop import Work
 from lessons.lesson01_token_loop.shape import GPT2_124M
 from lessons.lesson01_token_loop.token_loop import LastRow
+from lessons.lesson01_token_loop.work import Work
 from lessons.lesson02_kv_cache.contiguous_cache import CachedPass
 from minipaged.config import ModelConfig
 from minipaged.model.gpt import GPT

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from lessons.lesson01_token_loop.shape import head_weights, layer_weights
+from lessons.lesson01_token_loop.shape import GPT2_124M, head_weights, layer_weights
 from lessons.lesson03_static_batching import LESSON
 from lessons.lesson03_static_batching.experiment import (
-    LARGE,
     ROWS,
     SMALL_WORK,
     WORK,
@@ -19,6 +18,7 @@ from lessons.lesson03_static_batching.experiment import (
 )
 from lessons.lesson03_static_batching.timeline import timeline
 from lessons.runner.stage import Stage, run
+from minipaged.config import ModelConfig
 
 
 def play(stage: Stage) -> Figures:
@@ -26,9 +26,7 @@ def play(stage: Stage) -> Figures:
     exercise = stage.mine.module(LESSON)
     requests = Requests(SMALL_WORK if stage.small else WORK, stage.device)
     prompts = [len(prompt) for prompt in requests.prompts]
-    # As lesson 1 counts them: of the embeddings a pass looks up a few rows, and the head is read whole.
-    shape = requests.model.config
-    num_bytes = 4 * (shape.num_layers * layer_weights(shape) + head_weights(shape))  # float32
+    num_bytes = requests.model.dtype.itemsize * _weights(requests.model.config)
 
     stage.act(1, "one request at a time")
     alone = requests.serve(1, exercise)
@@ -96,8 +94,13 @@ def play(stage: Stage) -> Figures:
     )
 
 
+def _weights(config: ModelConfig) -> int:
+    """As lesson 1 counts them: of the embeddings a pass looks up a few rows, and the head is read whole."""
+    return config.num_layers * layer_weights(config) + head_weights(config)
+
+
 def _tell_costs(stage: Stage, costs: Sequence[StepCost]) -> None:
-    millions = round(LARGE.vocab_size * LARGE.hidden_size / 1e6 + 12 * LARGE.num_layers * LARGE.hidden_size**2 / 1e6)
+    millions = round(_weights(GPT2_124M) / 1e6)
     one = costs[0].seconds
     stage.table(
         f"One step of a random model of {millions} million weights, by the rows that share it",

@@ -8,14 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from functools import partial
 from types import ModuleType
 
 import torch
 
+from lessons.lesson01_token_loop.machine import shortest_seconds
+from lessons.lesson01_token_loop.one_step import random_model
+from lessons.lesson01_token_loop.shape import GPT2_124M
 from lessons.lesson03_static_batching.one_at_a_time import serve_one_at_a_time
 from minipaged.config import ModelConfig
-from minipaged.model.gpt import GPT
 from minipaged.model.loader import load_model, resolve_model
 from minipaged.model.static_batch import StaticResult, generate_static
 from minipaged.model.tokenizer import Tokenizer
@@ -28,8 +30,6 @@ WORK = (
     ("What are glaciers, and how do they move across the land?", 100), ("Explain gravity to a child.", 70),
 )  # fmt: skip
 SMALL_WORK = tuple((prompt, min(max_tokens, 24)) for prompt, max_tokens in WORK[:4])
-#: GPT-2's smallest size, with random weights: half a gigabyte, which is in no cache.
-LARGE = ModelConfig(50257, 1024, 12, 12, 12, 64, 768, 3072, eos_token_ids=(0,))
 ROWS = (1, 2, 4, 8, 16)
 
 
@@ -70,7 +70,7 @@ class StepCost:
 
     Args:
         rows: members of the batch.
-        seconds: median of some steps; its linear layers alone, which is what the weights are read for.
+        seconds: the shortest of some steps; its linear layers alone, which is what the weights are read for.
     """
 
     rows: int
@@ -126,17 +126,19 @@ def _served(batch_size: int, result: StaticResult, seconds: float) -> Served:
     )
 
 
-def step_costs(rows: Sequence[int], device: str, rounds: int = 5) -> tuple[StepCost, ...]:
-    """How long one step of the large model takes for so many rows, in turns, so that a slow moment meets them all."""
-    with torch.inference_mode():
-        torch.manual_seed(3)
-        model = GPT(LARGE).to(device)
-        seconds: dict[int, list[float]] = {n: [] for n in rows}
-        for round_ in range(rounds + 1):  # the first one warms up
-            for n in rows:
-                token_ids, positions = torch.arange(n, device=device), torch.zeros(n, dtype=torch.long, device=device)
-                started_seconds = time.perf_counter()
-                float(model.logits(model(token_ids, positions, lambda layer, query, key, value: value))[0, 0])
-                if round_:
-                    seconds[n].append(time.perf_counter() - started_seconds)
-    return tuple(StepCost(n, median(seconds[n])) for n in rows)
+def step_costs(
+    rows: Sequence[int], device: str, rounds: int = 5, config: ModelConfig = GPT2_124M
+) -> tuple[StepCost, ...]:
+    """How long one step of a large random model takes for so many rows.
+
+    Its weights are half a gigabyte, which is in no cache. Attention is left out: it reads no weights.
+    """
+    model = random_model(config, device)
+
+    def step(n: int) -> None:
+        token_ids, positions = torch.arange(n, device=device), torch.zeros(n, dtype=torch.long, device=device)
+        with torch.inference_mode():
+            model.logits(model(token_ids, positions, lambda layer, query, key, value: value))
+
+    seconds = shortest_seconds([partial(step, n) for n in rows], device, rounds)
+    return tuple(map(StepCost, rows, seconds))

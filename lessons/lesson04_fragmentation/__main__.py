@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.text import Text
@@ -17,6 +17,7 @@ from lessons.lesson04_fragmentation.recorded_requests import RecordedRequest, li
 from lessons.lesson04_fragmentation.service import Service, final_slots
 from lessons.lesson04_fragmentation.slot_map import capital, describe, legend, slot_map
 from lessons.runner.stage import Stage, run
+from minipaged.memory.contiguous.space import Space
 from minipaged.viz.picture import Picture
 from minipaged.viz.theme import Theme
 
@@ -140,10 +141,11 @@ def _show_paper(stage: Stage, figures: Figures) -> None:
     )
 
 
-def _maps(theme: Theme, traffic: list[RecordedRequest], buddy: object) -> Picture:
+def _maps(theme: Theme, traffic: list[RecordedRequest], buddy: Callable[[int], Space]) -> Picture:
     """Each memory's pool in the same step, one below the other."""
     picture = Picture([legend(theme)])
-    memories = measured.memories(measured.DRAWN_POOL_SLOTS, final_slots(traffic, measured.MAX_NEW_TOKENS), buddy)  # type: ignore[arg-type]
+    final = final_slots(traffic, measured.MAX_NEW_TOKENS)
+    memories = measured.memories(measured.DRAWN_POOL_SLOTS, final, buddy)
     for name, memory in memories.items():
         service = Service(memory, traffic, measured.MAX_NEW_TOKENS, measured.CONTEXT)
         service.open_step()

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 from lessons.lesson04_fragmentation.figures import (
     BUDDY,
@@ -24,14 +23,16 @@ from lessons.lesson04_fragmentation.figures import (
 )  # fmt: skip
 from lessons.lesson04_fragmentation.recorded_requests import RecordedRequest, like_alpaca, like_sharegpt, mean
 from lessons.lesson04_fragmentation.service import Refusal, Service, SlotMemory, final_slots
-from lessons.lesson04_fragmentation.solution import Buddy, region_size
 from minipaged.memory.block_pool import BlockPool
+from minipaged.memory.contiguous.buddy import Buddy, region_size
 from minipaged.memory.contiguous.buddy_cache import BuddyCache
 from minipaged.memory.contiguous.growing_cache import GrowingCache
 from minipaged.memory.contiguous.reserving_cache import ReservingCache, as_recorded, whole_context
+from minipaged.memory.contiguous.space import Space
 from minipaged.memory.kv_manager import KVManager
 from minipaged.memory.prefix_tree import PrefixTree
 
+MakeSpace = Callable[[int], Space]  # of a number of slots
 CONTEXT = 2048  # positions of the model
 MAX_NEW_TOKENS = 512  # what every user asks for at most, unless a sweep says otherwise
 BLOCK_SIZE = 16  # of the paged memory
@@ -69,7 +70,7 @@ def paged(num_slots: int) -> KVManager:
     return KVManager(BlockPool(num_slots // BLOCK_SIZE), PrefixTree(BLOCK_SIZE), share_prefixes=False)
 
 
-def memories(num_slots: int, final: dict[int, int], buddy: Callable[[int], Any] = Buddy) -> dict[str, SlotMemory]:
+def memories(num_slots: int, final: dict[int, int], buddy: MakeSpace = Buddy) -> dict[str, SlotMemory]:
     """One of each, empty.
 
     Args:
@@ -87,9 +88,7 @@ def memories(num_slots: int, final: dict[int, int], buddy: Callable[[int], Any] 
     }
 
 
-def measure(
-    scale: Scale = FULL, traffic: list[RecordedRequest] | None = None, buddy: Callable[[int], Any] = Buddy
-) -> Figures:
+def measure(scale: Scale = FULL, traffic: list[RecordedRequest] | None = None, buddy: MakeSpace = Buddy) -> Figures:
     """Everything.
 
     Args:
@@ -121,7 +120,7 @@ def predicted_utilisation(traffic: Items[RecordedRequest]) -> float:
     return (prompt + answer / 2) / (prompt + MAX_NEW_TOKENS - 1)
 
 
-def short_answer(buddy: Callable[[int], Any] = Buddy) -> list[Lost]:
+def short_answer(buddy: MakeSpace = Buddy) -> list[Lost]:
     """One request with a short answer, alone: what is held for it, and what of that it has filled, when it ends."""
     rows = []
     final = final_slots([SHORT_ANSWER], MAX_NEW_TOKENS)
@@ -169,7 +168,7 @@ def _steps_until_admitted(service: Service, sequence: int) -> int:
     return steps
 
 
-def compare(traffic: list[RecordedRequest], num_slots: int, buddy: Callable[[int], Any] = Buddy) -> list[Shares]:
+def compare(traffic: list[RecordedRequest], num_slots: int, buddy: MakeSpace = Buddy) -> list[Shares]:
     """The traffic on each memory."""
     rows = []
     for name, memory in memories(num_slots, final_slots(traffic, MAX_NEW_TOKENS), buddy).items():
@@ -187,7 +186,7 @@ def compare(traffic: list[RecordedRequest], num_slots: int, buddy: Callable[[int
                 mean_running=service.num_running / service.num_steps,
                 steps=service.num_steps,
                 preemptions=service.num_preemptions,
-                copied=service.runner.num_copied,
+                copied=service.num_copied,
             )
         )
     return rows
@@ -207,7 +206,7 @@ def paged_utilisation(traffic: list[RecordedRequest], num_slots: int) -> float:
     return Service(paged(num_slots), traffic, CONTEXT // 2, CONTEXT).run().utilisation
 
 
-def beside_paper(traffic: list[RecordedRequest], num_slots: int, buddy: Callable[[int], Any] = Buddy) -> list[PaperRow]:
+def beside_paper(traffic: list[RecordedRequest], num_slots: int, buddy: MakeSpace = Buddy) -> list[PaperRow]:
     """The paper's three reserving systems, which find their addresses with a buddy allocator, and the paged one."""
     most = CONTEXT // 2
     final = final_slots(traffic, most)

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lessons.lesson04_fragmentation.recorded_requests import RecordedRequest
-from lessons.lesson04_fragmentation.scripted_runner import END_OF_TEXT, VOCABULARY, WORD, ScriptedRunner
 from lessons.lesson04_fragmentation.slot_counts import SlotCounts, held_counts
 from minipaged.config import ModelConfig
 from minipaged.engine import Engine
 from minipaged.memory.contiguous.contiguous_cache import ContiguousCache
-from minipaged.plan import StepPlan
+from minipaged.plan import CopyBlock, StepPlan
 from minipaged.request import Sequence
 from minipaged.sampling_params import SamplingParams
 from minipaged.scheduler import Memory, Scheduler
+from minipaged.scripted_runner import END_OF_TEXT, WORD, ScriptedRunner, words_until
 
 NOBODY_WAITS_FOR_A_PLACE = 256  # sequences at a time: more than any pool here holds
 
@@ -57,8 +57,9 @@ class Service:
         self.memory = memory
         self.scheduler = Scheduler(memory, max_sequences=NOBODY_WAITS_FOR_A_PLACE, max_positions=context)
         self.final_slots = final_slots(requests, max_tokens)
-        self.runner = ScriptedRunner(self.final_slots)
-        model = ModelConfig(VOCABULARY, context, 1, 1, 1, 1, 1, 1, eos_token_ids=(END_OF_TEXT,))
+        self.runner = ScriptedRunner(words_until(self.final_slots))
+        vocab_size = 1 + max(END_OF_TEXT, WORD)
+        model = ModelConfig(vocab_size, context, 1, 1, 1, 1, 1, 1, eos_token_ids=(END_OF_TEXT,))
         engine = Engine(self.scheduler, self.runner, model)
         for request, most in zip(requests, _each(max_tokens, len(requests)), strict=True):
             engine.add_request([WORD] * request.prompt, SamplingParams(max_tokens=most))
@@ -66,6 +67,7 @@ class Service:
         self.num_steps = 0
         self.num_running = 0  # summed over steps
         self.num_preemptions = 0
+        self.num_copied = 0  # slots or blocks, by `CopyBlock`
 
     def open_step(self) -> StepPlan:
         """Decide the next step. The books now say how memory stands while it is computed."""
@@ -73,6 +75,7 @@ class Service:
         self.num_steps += 1
         self.num_running += self.scheduler.num_running
         self.num_preemptions += sum(event.kind == "preempt" for event in self.scheduler.take_events())
+        self.num_copied += sum(isinstance(operation, CopyBlock) for operation in self.plan.memory_ops)
         return self.plan
 
     def close_step(self) -> None:

@@ -1,4 +1,4 @@
-"""The buddy allocator: regions that are powers of two, split in halves on the way down and merged on the way up.
+"""Lesson 4, our answer: the project's own, letter for letter, which is in minipaged/memory/contiguous/buddy.py.
 
 The two halves of a region are buddies. A half starts at a multiple of its own length, so the address of its buddy
 differs in one bit, the one that is worth the length: `base ^ size`.

@@ -4,9 +4,13 @@ The naive part, at its best: a request takes exactly what it needs now, and grow
 free. When a neighbour is in the way its whole region moves, to the first hole that is large enough.
 
     base 48, length 16:   position 9 is in slot 48 + 9 = 57
+
+Which slots are free, and where a region fits, lesson 4's list of holes says.
 """
 
 from __future__ import annotations
+
+from minipaged.memory.contiguous.regions import Regions
 
 
 class ContiguousRegions:
@@ -21,61 +25,54 @@ class ContiguousRegions:
     """
 
     def __init__(self, num_slots: int) -> None:
-        if num_slots < 1:
-            raise ValueError(f"ContiguousRegions: num_slots is {num_slots}; it must be at least 1")
         self.num_slots = num_slots
         self.num_moved = 0  # slots copied because a neighbour was in the way
-        self.regions: dict[str, tuple[int, int]] = {}  # name -> (base, length), in no order
+        self._space = Regions(num_slots)
+        self._bases: dict[str, int] = {}  # name -> first slot
+
+    @property
+    def regions(self) -> dict[str, tuple[int, int]]:
+        """Name -> (base, length)."""
+        return {name: (base, self._space.taken[base]) for name, base in self._bases.items()}
 
     @property
     def live_slots(self) -> int:
-        return sum(length for _, length in self.regions.values())
+        return self.num_slots - self.free_slots
 
     @property
     def free_slots(self) -> int:
-        return self.num_slots - self.live_slots
-
-    @property
-    def holes(self) -> list[tuple[int, int]]:
-        """The free stretches between the regions: (base, length), in the order in which they lie."""
-        holes, end = [], 0
-        for base, length in [*sorted(self.regions.values()), (self.num_slots, 0)]:
-            if base > end:
-                holes.append((end, base - end))
-            end = base + length
-        return holes
+        return self._space.num_free
 
     @property
     def largest_hole(self) -> int:
-        return max((length for _, length in self.holes), default=0)
+        return self._space.largest_hole
 
     def admit(self, name: str, num_tokens: int) -> bool:
         """Take the first hole of `num_tokens` slots; False when there is none, however many are free in all."""
-        if name in self.regions:
+        if name in self._bases:
             raise ValueError(f"ContiguousRegions.admit: {name} has a region already")
-        base = self._first_fit(num_tokens)
+        base = self._space.allocate(num_tokens)
         if base is None:
             return False
-        self.regions[name] = (base, num_tokens)
+        self._bases[name] = base
         return True
 
     def append(self, name: str) -> bool:
         """One more slot at the end of the region; if a neighbour lies there, the region moves first."""
         base, length = self._require(name)
-        if any(hole_base == base + length for hole_base, _ in self.holes):
-            self.regions[name] = (base, length + 1)
-            return True
-        to = self._first_fit(length + 1)
+        to = self._space.resize(base, length + 1)
         if to is None:
             return False
-        self.regions[name] = (to, length + 1)
-        self.num_moved += length
+        if to != base:
+            self._bases[name] = to
+            self.num_moved += length
         return True
 
     def release(self, name: str) -> None:
         """The region is free."""
-        self._require(name)
-        del self.regions[name]
+        base, _ = self._require(name)
+        self._space.free(base)
+        del self._bases[name]
 
     def slot(self, name: str, position: int) -> int:
         """Where the token at `position` lies: its distance from the base."""
@@ -84,10 +81,7 @@ class ContiguousRegions:
             raise IndexError(f"ContiguousRegions.slot: {name} has positions 0 to {length - 1}, not {position}")
         return base + position
 
-    def _first_fit(self, num_tokens: int) -> int | None:
-        return next((base for base, length in self.holes if length >= num_tokens), None)
-
     def _require(self, name: str) -> tuple[int, int]:
-        if name not in self.regions:
+        if name not in self._bases:
             raise ValueError(f"ContiguousRegions: {name} has no region; admit it first")
-        return self.regions[name]
+        return self._bases[name], self._space.taken[self._bases[name]]

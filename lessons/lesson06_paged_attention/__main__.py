@@ -70,8 +70,9 @@ def play(stage: Stage) -> Figures:
         f"gather made three, {gather.moved_bytes / 1e6:.0f} MB. Which of them are left?",
     )  # fmt: skip
     speed_prediction = stage.predict(
-        "the kernel's speed, the gather's being 1", 3.0, "×", hint="As fast as memory, before and after."
-    )
+        "the kernel's speed, the gather's being 1", gather.moved_bytes / batch.kv_bytes, "×",
+        hint="As fast as memory, before and after.",
+    )  # fmt: skip
 
     stage.act(2, "read each block where it lies")
     _compare(stage, (gather, online, fast), copied)

@@ -95,6 +95,8 @@ MISCONCEPTIONS = {
 }
 
 _LONG_TABLE = (5, 2, 7, 0, 3, 8, 1, 6)
+#: The causal mask can be off by one in two ways, a key too few and a key too many. It is one misconception.
+ITS_OTHER_WAY = "causal_off_by_one, the other way"
 
 
 # Task 1 --------------------------------------------------------------------------------------------------------------
@@ -348,7 +350,8 @@ def _step(exercise: ModuleType, what: str, questions: list[_Question], nan: str 
     for question in questions:
         new, before = len(question.query), question.context - len(question.query)
         answers = question.suspects() if new > 1 else {}
-        for name, shift in (("causal_off_by_one", 0), ("causal_off_by_one ", 2), ("causal_from_zero", 1 - before)):
+        # Row j sees before + j + shift keys; the right shift is 1.
+        for name, shift in (("causal_off_by_one", 0), (ITS_OTHER_WAY, 2), ("causal_from_zero", 1 - before)):
             rows = [
                 question.oracle(
                     query=question.query[j : j + 1], context=min(max(before + j + shift, 1), question.context)
@@ -383,8 +386,10 @@ def _expect_tensor(
 
     if is_near(expected):
         return
-    known = (name.strip() for name, answer in suspects.items() if not torch.equal(answer, expected) and is_near(answer))
+    known = (name for name, answer in suspects.items() if not torch.equal(answer, expected) and is_near(answer))
     because = nan if nan and got.isnan().any() else next(known, "")
+    if because == ITS_OTHER_WAY:
+        because = "causal_off_by_one"
     differ = ~torch.isclose(got.detach().cpu().double(), expected, rtol=2e-5, atol=2e-5)
     first = int(differ.flatten().nonzero()[0])
     raise Wrong(what, _shown(got, first), _shown(expected, first), MISCONCEPTIONS.get(because, ""))

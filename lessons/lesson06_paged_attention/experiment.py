@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import torch
 from minipaged_kernels import backends
 
+from lessons.lesson01_token_loop.machine import shortest_seconds
+from lessons.lesson01_token_loop.shape import GPT2_124M
 from lessons.lesson06_paged_attention.running import Running
 from lessons.lesson06_paged_attention.traffic import Traffic
 from minipaged import LLM, SamplingParams
 from minipaged.cli import kernel_problems
 from minipaged.parts import Parts
 
-HEADS, HEAD_DIM, BLOCK_SIZE = 12, 64, 16
+HEADS, HEAD_DIM, BLOCK_SIZE = GPT2_124M.num_heads, GPT2_124M.head_dim, 16
 COPY_BYTES = 256 * 2**20  # far beyond any cache
 PROMPTS = ("What is the sun?", "Tell me about glaciers.", "请解释什么是黑洞")
 Attention = Callable[..., torch.Tensor]
@@ -132,23 +133,6 @@ def measure(attentions: Sequence[tuple[str, Attention, bool]], batch: Batch) -> 
         error = problem.error(problem.solve(attention, device))
         ways.append(Way(name, is_counted, *passes, way_seconds * 1e3, error))
     return ways, 2 * COPY_BYTES / copy_seconds
-
-
-def shortest_seconds(calls: Sequence[Callable[[], Any]], device: str) -> list[float]:
-    """Each call's shortest time in five rounds, after one that warms up.
-
-    In rounds, since a machine that others use as well has fast and slow seconds; and the shortest, not the median,
-    since others can only make a call longer.
-    """
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(6):
-        for call, mine in zip(calls, times, strict=True):
-            began = perf_counter()
-            call()
-            if device == "cuda":
-                torch.cuda.synchronize()
-            mine.append(perf_counter() - began)
-    return [min(mine[1:]) for mine in times]
 
 
 def kernel(device: str) -> backends.Backend:

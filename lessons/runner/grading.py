@@ -17,7 +17,7 @@ from typing import Literal
 from lessons.runner.checks import Wrong
 from lessons.runner.lesson import Lesson
 
-LIMIT_SECONDS = 30
+LIMIT_SECONDS = 60
 Standing = Literal["passed", "unwritten", "wrong", "broken"]
 
 

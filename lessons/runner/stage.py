@@ -9,12 +9,10 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import math
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -23,12 +21,13 @@ from rich.table import Table
 
 from lessons.runner.lesson import Lesson
 from lessons.runner.mine import Mine
+from lessons.runner.numbers import parse_number, shown, verdict
 from lessons.runner.workbook import Workbook
 from minipaged.viz.svg import as_svg
 from minipaged.viz.theme import Theme
 
 WIDEST_TEXT_CELLS = 88  # prose wider than this is hard to read
-Play = Callable[["Stage"], Any]
+Play = Callable[["Stage"], Any]  # returns the figures, a dataclass of the lesson's own
 
 
 @dataclass(slots=True)
@@ -144,12 +143,12 @@ class Stage:
 
     def score(self, prediction: Prediction, measured: float) -> None:
         """The score line: yours, ours, measured."""
-        yours = "—" if prediction.yours is None else _number(prediction.yours)
+        yours = "—" if prediction.yours is None else shown(prediction.yours)
         unit = f" {prediction.unit}" if prediction.unit else ""
-        figures = f"yours {yours}   ours {_number(prediction.ours)}   [bold]measured {_number(measured)}[/]{unit}"
+        figures = f"yours {yours}   ours {shown(prediction.ours)}   [bold]measured {shown(measured)}[/]{unit}"
         self.console.print(f"[bold]score[/]  {prediction.what}:  {figures}", soft_wrap=True)
         if prediction.yours is not None:
-            self.console.print(f"       {_verdict(prediction.yours, measured)}")
+            self.console.print(f"       {verdict(prediction.yours, measured)}")
 
     def _ask(self, prediction: Prediction, hint: str) -> float | None:
         unit = f" ({prediction.unit})" if prediction.unit else ""
@@ -169,26 +168,6 @@ class Stage:
                 self.console.print(f"{error}; try again, or press Enter to skip")
 
 
-def parse_number(text: str) -> float:
-    """A number as people write it: "1,000", "12 %", "3e6", "4k". A comma sets thousands apart; "0,5" is refused.
-
-    Raises:
-        ValueError: it is none, or not a finite one.
-    """
-    plain = text.replace("_", "").replace(" ", "").rstrip("%×x").lower()
-    if re.search(r",(?!\d{3}(?!\d))", plain):  # it would otherwise be read as 5
-        raise ValueError(f"{text!r} is no number (a comma sets thousands apart)")
-    plain = plain.replace(",", "")
-    factor = {"k": 1e3, "m": 1e6, "g": 1e9}.get(plain[-1:], 1.0)
-    try:
-        number = float(plain.rstrip("kmg")) * factor
-    except ValueError:
-        raise ValueError(f"{text!r} is no number") from None
-    if not math.isfinite(number):
-        raise ValueError(f"{text!r} is no number that could be measured")
-    return number
-
-
 def run(
     lesson: Lesson,
     play: Play,
@@ -200,7 +179,7 @@ def run(
 
     Args:
         lesson: its title page.
-        play: plays it and returns the figures: a dataclass or a dict.
+        play: plays it and returns the figures, a dataclass.
         argv: the arguments; the process's when None.
         add_arguments: for a lesson with options of its own; they are in `stage.options`.
 
@@ -234,12 +213,20 @@ def run(
             for line in mine.describe():
                 console.print(line, soft_wrap=True)
         stage = Stage(
-            lesson, console, options.small, options.device, mine, list(options.predict), asks, options.svg, options
+            lesson,
+            console,
+            small=options.small,
+            device=options.device,
+            mine=mine,
+            guesses=list(options.predict),
+            asks=asks,
+            svg=options.svg,
+            options=options,
         )
         console.print(f"[bold]Lesson {lesson.number}: {lesson.question}[/]", soft_wrap=True)
         figures = play(stage)
         if options.json:
-            print(json.dumps(asdict(figures) if is_dataclass(figures) else figures, indent=1))  # type: ignore[arg-type]
+            print(json.dumps(asdict(figures), indent=1))
         else:
             then = f"check {lesson.number}" if lesson.has_exercise else f"run {lesson.number} --mine"
             console.print(
@@ -258,23 +245,3 @@ def run(
         print(f"lesson {lesson.number}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     return 0
-
-
-def _number(value: float) -> str:
-    """Whole numbers whole, with thousands apart; others to three digits."""
-    if isinstance(value, int) or float(value).is_integer():
-        return f"{int(value):,}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def _verdict(yours: float, measured: float) -> str:
-    """How near the learner's prediction came."""
-    if yours == measured:
-        return "[green]exactly.[/]"
-    if measured == 0 or yours == 0 or (yours > 0) != (measured > 0):
-        return f"[yellow]off by {_number(abs(yours - measured))}.[/]"
-    factor = max(yours / measured, measured / yours)
-    if factor < 1.1:
-        return f"[green]within {math.ceil(100 * (factor - 1))}%.[/]"
-    side = "above" if abs(yours) > abs(measured) else "below"
-    return f"[yellow]{factor:.3g} times {side} what was measured. The README says why.[/]"

@@ -34,7 +34,7 @@ def what_it_prints(arguments: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.strip("\n").splitlines())

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from lessons.lesson01_token_loop import LESSON, experiment, solution
+from lessons.lesson01_token_loop import experiment, solution
 from lessons.lesson01_token_loop.machine import Machine
 from lessons.lesson01_token_loop.one_step import OneStep, count, shape_only
 from lessons.lesson01_token_loop.picture import step_picture
@@ -143,7 +143,3 @@ def test_the_picture_fits_and_needs_no_unicode(figures: experiment.Figures) -> N
     assert picture.plain.isascii()
     assert max(len(line) for line in picture.plain.splitlines()) <= 80
     assert picture.lines[1].plain.count("#") > 1.9 * picture.lines[2].plain.count("#")
-
-
-def test_its_title_page() -> None:
-    assert LESSON.slug == "lesson01_token_loop" and len(LESSON.tasks) == 3

@@ -12,6 +12,7 @@ import torch
 from lessons.lesson01_token_loop import solution as loop
 from lessons.lesson01_token_loop.token_loop import LastRow
 from lessons.lesson02_kv_cache import engine_part, experiment, solution
+from lessons.lesson02_kv_cache.__main__ import WHOLE_ANSWER
 from lessons.lesson02_kv_cache.contiguous_cache import CachedPass
 from lessons.lesson02_kv_cache.picture import both_pictures
 from lessons.runner.lesson import LESSONS
@@ -46,6 +47,12 @@ def test_the_answer_is_the_oracles(
     assert loop.generate(cached, token_ids, 200, eos) == oracle.token_ids
     assert cached.work.rows == len(token_ids) + len(oracle.token_ids) - 1 == cache.num_computed
     assert cached.work.passes == len(oracle.token_ids)
+
+
+def test_the_whole_answer_is_what_tiny_gpt_writes_before_eos(tiny: experiment.Tiny) -> None:
+    (eos,) = tiny.config.eos_token_ids
+    answer = generate_plain(tiny.model, tiny.prompt, SamplingParams(temperature=0, max_tokens=200)).token_ids
+    assert answer[-1] == eos and len(answer) - 1 == WHOLE_ANSWER
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, 4])

@@ -11,6 +11,7 @@ from lessons.lesson03_static_batching.experiment import WORK, Figures, Requests,
 from lessons.lesson03_static_batching.timeline import timeline
 from lessons.runner.mine import Mine
 from lessons.runner.stage import Stage
+from minipaged.config import ModelConfig
 from minipaged.viz.theme import Theme
 
 
@@ -66,15 +67,8 @@ def test_the_full_work_has_answers_that_end_by_themselves() -> None:
     assert by_themselves == [False, False, True, True, False, False, False, False]
 
 
-def test_a_step_of_a_large_model_is_timed_for_each_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    import dataclasses
-
-    from lessons.lesson03_static_batching import experiment
-
-    tiny = dataclasses.replace(experiment.LARGE, vocab_size=50, num_layers=1, hidden_size=8, num_heads=1,
-                               num_kv_heads=1, head_dim=8, intermediate_size=16)  # fmt: skip
-    monkeypatch.setattr(experiment, "LARGE", tiny)
-    costs = step_costs((1, 3), "cpu", rounds=2)
+def test_a_step_of_a_large_model_is_timed_for_each_number_of_rows() -> None:
+    costs = step_costs((1, 3), "cpu", rounds=2, config=ModelConfig(50, 16, 1, 1, 1, 8, 8, 16))
     assert [cost.rows for cost in costs] == [1, 3] and all(cost.seconds > 0 for cost in costs)
 
 

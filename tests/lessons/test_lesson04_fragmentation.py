@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from pathlib import Path
 from random import Random
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 from minipaged_kernels import reference
 
-from lessons.lesson04_fragmentation import experiment
+from lessons.lesson04_fragmentation import experiment, solution
 from lessons.lesson04_fragmentation.__main__ import main
 from lessons.lesson04_fragmentation.experiment import measure
 from lessons.lesson04_fragmentation.figures import (
@@ -34,14 +35,17 @@ from lessons.lesson04_fragmentation.recorded_requests import (
 )
 from lessons.lesson04_fragmentation.service import Service, final_slots
 from lessons.lesson04_fragmentation.slot_map import slot_map
-from lessons.lesson04_fragmentation.solution import Buddy, region_size
 from minipaged.engine import Engine
 from minipaged.llm import LLM
+from minipaged.memory.block_pool import BlockPool
+from minipaged.memory.contiguous import buddy as projects_own
+from minipaged.memory.contiguous.buddy import Buddy, region_size
 from minipaged.memory.contiguous.buddy_cache import BuddyCache
 from minipaged.memory.contiguous.contiguous_cache import ContiguousCache, in_engine
 from minipaged.memory.contiguous.growing_cache import GrowingCache
 from minipaged.memory.contiguous.regions import Regions
 from minipaged.memory.contiguous.reserving_cache import ReservingCache, whole_context
+from minipaged.memory.prefix_tree import PrefixTree
 from minipaged.model.kv_cache import KVCache
 from minipaged.model.sampler import Sampler
 from minipaged.parts import Parts
@@ -117,6 +121,12 @@ def test_the_buddy_keeps_its_books_and_merges_back_to_the_empty_pool(num_slots: 
     for base in list(buddy.taken):
         buddy.free(base)
     assert buddy.holes == empty
+
+
+def test_the_answer_that_is_shown_is_the_projects_own() -> None:
+    """It stands in both places, since a learner reads one and the house must not import the other."""
+    shown = inspect.getsource(solution).split('"""', 2)[2]
+    assert shown == inspect.getsource(projects_own).split('"""', 2)[2]
 
 
 def test_books_that_do_not_hold_are_found() -> None:
@@ -230,6 +240,8 @@ def test_the_whole_engine_runs_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [output.outputs[0].token_ids for output in llm.generate(prompts, params)] == expected
     with pytest.raises(ValueError, match="block_size is 16, host_blocks 0; a contiguous cache takes block_size=1"):
         LLM("tiny-gpt", parts=Parts(memory=in_engine(ReservingCache)), num_blocks=64)
+    with pytest.raises(TypeError, match="num_tables"):
+        in_engine(ReservingCache)(BlockPool(64), PrefixTree(1), num_tables=3)
 
 
 def test_a_region_that_moves_is_copied_in_an_order_that_loses_nothing() -> None:

@@ -84,7 +84,7 @@ def test_regions_refuse_what_fits_in_no_hole() -> None:
     regions.release("D")
     assert regions.free_slots == 4 and regions.largest_hole == 2
     assert not regions.admit("F", 3)
-    assert regions.holes == [(2, 2), (6, 2)]
+    assert regions.regions == {"A": (0, 2), "C": (4, 2), "E": (8, 2)}
 
 
 def test_a_region_moves_only_when_a_neighbour_is_in_the_way() -> None:
@@ -92,6 +92,13 @@ def test_a_region_moves_only_when_a_neighbour_is_in_the_way() -> None:
     assert regions.admit("A", 3) and regions.append("A") and regions.num_moved == 0
     assert regions.admit("B", 2) and regions.append("A") and regions.num_moved == 4
     assert regions.slot("A", 0) == 6
+
+
+def test_a_name_without_a_region_is_refused() -> None:
+    regions = ContiguousRegions(10)
+    for call in (lambda: regions.append("A"), lambda: regions.release("A"), lambda: regions.slot("A", 0)):
+        with pytest.raises(ValueError, match="A has no region; admit it first"):
+            call()
 
 
 @pytest.mark.parametrize("make", [lambda: ContiguousRegions(0), lambda: PagedSlots(10, 4), lambda: PagedSlots(0, 4)])

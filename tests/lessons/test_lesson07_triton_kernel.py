@@ -5,6 +5,7 @@ In Triton's interpreter, or on a GPU where there is one.
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -341,7 +342,7 @@ def test_the_picture_has_every_tile_as_often_as_it_is_read(unicode: bool) -> Non
     from lessons.lesson07_triton_kernel.grid_picture import grid_picture
 
     step = replace(SETTINGS[1], contexts=(50, 20), splits=4)
-    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=80, record=True, file=io.StringIO())
     console.print(grid_picture(step, Theme(unicode, "none")))
     first, second = console.export_text().split("\n\n")
     tiles = sum(step.tiles(context) for context in step.contexts)
@@ -349,7 +350,7 @@ def test_the_picture_has_every_tile_as_often_as_it_is_read(unicode: bool) -> Non
     def walked(part: str) -> int:
         """Cells behind "query head 3" or "query heads 0-1"."""
         lines = [line.split("query head", 1)[1].split() for line in part.splitlines() if "query head" in line[20:]]
-        return sum(len(words[1] if words[0] != "s" else words[2]) for words in lines[0:] if len(words) > 1)
+        return sum(len(words[1] if words[0] != "s" else words[2]) for words in lines if len(words) > 1)
 
     assert walked(first.split("\n", 1)[1]) == tiles * step.heads
     assert walked(second.split("\n", 1)[1]) == tiles * step.kv_heads

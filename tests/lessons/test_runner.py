@@ -12,6 +12,7 @@ from rich.console import Console
 from lessons.runner import checks, commands, grading, stage, workbook
 from lessons.runner.lesson import Lesson, catalogue, find
 from lessons.runner.mine import Mine
+from lessons.runner.numbers import parse_number
 from lessons.runner.workbook import Workbook
 
 LESSON = find("block_table")
@@ -245,14 +246,14 @@ def test_the_score_line_has_all_three() -> None:
     [("1,000", 1000), ("1,234,567.5", 1234567.5), ("12 %", 12), ("3e6", 3e6), ("4k", 4000), ("2.5×", 2.5), ("-1", -1)],
 )
 def test_numbers_as_people_write_them(text: str, number: float) -> None:
-    assert stage.parse_number(text) == number
+    assert parse_number(text) == number
 
 
 @pytest.mark.parametrize("text", ["many", "0,5", "1,0000", ",", "nan", "inf"])
 def test_what_is_no_number_is_refused(text: str) -> None:
     """A comma for a point least of all in silence: 0,5 would be taken for 5."""
     with pytest.raises(ValueError, match="is no number"):
-        stage.parse_number(text)
+        parse_number(text)
 
 
 def test_expectations() -> None:

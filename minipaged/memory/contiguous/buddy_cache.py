@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from minipaged.memory.contiguous.buddy import Buddy
-from minipaged.memory.contiguous.contiguous_cache import Space
 from minipaged.memory.contiguous.reserving_cache import ReservingCache, Wants, prompt_and_maximum
+from minipaged.memory.contiguous.space import Space
 
 
 class BuddyCache(ReservingCache):

@@ -11,28 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from minipaged.memory.block_pool import BlockPool
+from minipaged.memory.contiguous.space import Space
+from minipaged.memory.prefix_tree import PrefixTree
+from minipaged.memory.swap import SwapManager
 from minipaged.plan import CopyBlock, MemoryOp, Poison
 from minipaged.request import Request, Sequence
-
-
-class Space(Protocol):
-    """Gives out regions of slots: `Regions`, or a buddy allocator."""
-
-    num_slots: int
-    taken: dict[int, int]  # first slot -> length
-
-    @property
-    def num_free(self) -> int: ...
-    @property
-    def largest_hole(self) -> int: ...
-    @property
-    def largest_region(self) -> int: ...
-    def granted(self, n: int) -> int: ...
-    def allocate(self, n: int) -> int | None: ...
-    def free(self, base: int) -> None: ...
-    def check(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,24 +231,31 @@ class ContiguousCache:
         return holding
 
 
-def in_engine(make: Callable[[int], ContiguousCache]) -> Callable[..., Any]:
+def in_engine(make: Callable[..., ContiguousCache]) -> Callable[..., Any]:
     """A maker for `Parts.memory`: `LLM(parts=Parts(memory=in_engine(ReservingCache)), block_size=1)`.
 
     Args:
-        make: of a number of slots, the cache.
+        make: of a number of slots and `poison_freed`, the cache.
 
     Raises:
         ValueError: from the maker, an engine whose blocks are not one slot long, or that has a host pool.
     """
 
-    def memory(pool: Any, tree: Any, swap: Any = None, *, poison_freed: bool = False, **_: Any) -> ContiguousCache:
+    def memory(
+        pool: BlockPool,
+        tree: PrefixTree,
+        swap: SwapManager | None = None,
+        *,
+        poison_freed: bool = False,
+        table: object = None,  # there are no tables to be made,
+        share_prefixes: bool = False,  # nothing is shared,
+        block_bytes: int = 0,  # and nothing is swapped
+    ) -> ContiguousCache:
         if tree.block_size != 1 or swap is not None:
             raise ValueError(
                 f"in_engine: block_size is {tree.block_size}, host_blocks {swap.num_blocks if swap else 0}; a "
                 "contiguous cache takes block_size=1 and host_blocks=0"
             )
-        cache = make(pool.num_blocks)
-        cache.poison_freed = poison_freed
-        return cache
+        return make(pool.num_blocks, poison_freed=poison_freed)
 
     return memory

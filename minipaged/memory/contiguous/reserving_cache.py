@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from minipaged.memory.contiguous.contiguous_cache import ContiguousCache, Space
+from minipaged.memory.contiguous.contiguous_cache import ContiguousCache
 from minipaged.memory.contiguous.regions import Regions
+from minipaged.memory.contiguous.space import Space
 from minipaged.request import Sequence
 
 Wants = Callable[[Sequence], int]  # how many slots a sequence is to have
