@@ -57,8 +57,8 @@ def play(stage: Stage) -> Figures:
     asked = ", ".join(f"“{question.text.strip()}”" for question in QUESTIONS)
     stage.say(
         f"Three users, one sentence each: {asked}. The first comes at once, the second in step {SECOND_COMES}, the "
-        f"third when the first has been served, and it wants two answers (C and D). Each allows {MAX_TOKENS} tokens, since "
-        f"nobody knows where the sentence will end. Memory has {NUM_SLOTS} token slots; an answer reserves all that "
+        f"third when the first has been served, and it wants two answers (C and D). Each allows {MAX_TOKENS} tokens, "
+        f"since nobody knows where the sentence will end. Memory has {NUM_SLOTS} token slots; an answer reserves all that "
         "it may come to need."
     )
     regions = on_regions(parts, stage.device)
@@ -78,8 +78,8 @@ def play(stage: Stage) -> Figures:
         0,
         "steps",
         hint=f"Now the same {NUM_SLOTS} slots are {NUM_SLOTS // BLOCK_SIZE} blocks of {BLOCK_SIZE}, taken when they "
-        f"are needed. All prompts begin with the same {SHARED_TOKENS} tokens. When A ends it will have {used} tokens in "
-        f"the cache, and B about {used - 12}. With regions, the four answers waited {regions.waits} steps in all.",
+        f"are needed. All prompts begin with the same {SHARED_TOKENS} tokens. When A ends it will have {used} tokens "
+        f"in the cache, and B about {used - 12}. With regions, the four answers waited {regions.waits} steps in all.",
     )
     in_use = stage.predict(
         "held slots that hold a token, while two or more run",

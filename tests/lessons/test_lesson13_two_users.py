@@ -1,4 +1,4 @@
-"""Lesson 13: the story is what the lesson says it is, on any machine, and the quiz knows its answers from the record."""
+"""Lesson 13: the story is what the lesson says it is on any machine, and the quiz knows its answers from the record."""
 
 from __future__ import annotations
 
