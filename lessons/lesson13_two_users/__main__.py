@@ -58,8 +58,8 @@ def play(stage: Stage) -> Figures:
     stage.say(
         f"Three users, one sentence each: {asked}. The first comes at once, the second in step {SECOND_COMES}, the "
         f"third when the first has been served, and it wants two answers (C and D). Each allows {MAX_TOKENS} tokens, "
-        f"since nobody knows where the sentence will end. Memory has {NUM_SLOTS} token slots; an answer reserves all that "
-        "it may come to need."
+        f"since nobody knows where the sentence will end. Memory has {NUM_SLOTS} token slots; an answer reserves all "
+        "that it may come to need."
     )
     regions = on_regions(parts, stage.device)
     stage.console.print(timeline(stage.theme, "reserved regions", regions, regions.steps, width))
@@ -119,8 +119,8 @@ def play(stage: Stage) -> Figures:
         ],
     )
     theme = stage.theme
-    fullest = max(range(len(history)), key=lambda i: (len(history.moment(i).running), i == _fork(history) + 1))
-    moment, changes = history.moment(fullest), history.facts(fullest).changes
+    shown = _fork(history) + 1  # the answers have just parted: all that there is to see is there
+    moment, changes = history.moment(shown), history.facts(shown).changes
     picture = timeline(theme, "reserved regions", regions, regions.steps, width)
     picture += timeline(theme, "blocks", blocks, regions.steps, width)
     picture += Picture([timeline_legend(theme), Text()])
