@@ -151,7 +151,8 @@ class Stage:
             self.console.print(f"       {verdict(prediction.yours, measured)}")
 
     def _ask(self, prediction: Prediction, hint: str) -> float | None:
-        unit = f" ({prediction.unit})" if prediction.unit else ""
+        is_said = not prediction.unit or prediction.unit in prediction.what.split()
+        unit = "" if is_said else f" ({prediction.unit})"
         if hint:
             self.say(f"[dim]{hint}[/]")
         while True:
