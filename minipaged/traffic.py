@@ -115,16 +115,19 @@ def _read(
     request: Callable[[int, Any], TimedRequest],
     expected: str,
 ) -> Iterator[TimedRequest]:
-    number = first_line
+    number, empty = first_line, True
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             for number, row in enumerate(rows(file), start=first_line):
                 yield request(number, row)
+                empty = False
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"traffic {path}: it cannot be read: {reason}") from None
     except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise ValueError(f"traffic {path}, line {number}: {expected} ({type(error).__name__}: {error})") from None
+    if empty:
+        raise ValueError(f"traffic {path}: it has no request; {expected}")
 
 
 def _lengths(prompt: Any, output: Any) -> tuple[int, int]:
@@ -261,5 +264,7 @@ def mean_rate(traffic: Iterator[TimedRequest]) -> float:
         first = first if count > 1 else request.arrival_seconds
         last = request.arrival_seconds
     if count < 2 or last <= first:
-        raise ValueError(f"the rate of {count} requests in {last - first} seconds is not known")
+        raise ValueError(
+            f"the rate of {count} requests in {last - first} seconds is not known; it takes two, or --rate"
+        )
     return (count - 1) / (last - first)

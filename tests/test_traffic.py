@@ -89,6 +89,16 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
         list(read_traffic(tmp_path / name))
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.csv", ""), ("a.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n"), ("a.jsonl", "")]
+)
+def test_a_file_without_a_request_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"{name}: it has no request; it must be"):
+        list(read_traffic(path))
+
+
 @with_traces
 @pytest.mark.parametrize(
     ("name", "count", "seconds", "mean_prompt", "median_prompt", "mean_output"),
