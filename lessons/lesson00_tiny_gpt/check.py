@@ -7,9 +7,10 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from types import ModuleType
 
-from lessons.runner.checks import Wrong, expect
+from lessons.runner.checks import Wrong, expect, expect_whole
 
 MISCONCEPTIONS: dict[str, str] = {
     "across_documents": (
@@ -167,6 +168,10 @@ def task_4(exercise: ModuleType) -> None:
     ):
         got = exercise.draw([row.copy() for row in counts], 0, u, 1.0)
         _expect(f"{said}: draw(counts, 0, u={u!r}, smoothing=1)", got, right, wrong)
+        expect_whole(f"{said}: draw(counts, 0, u={u!r}, smoothing=1)", got, right)
+    # Ten times 0.1 is a bit less than 1, and so is the largest u.
+    got = exercise.draw([Counter[int]() for _ in range(10)], 0, 1 - 2**-53, 1.0)
+    _expect(f"ten probabilities of 0.1: drawn with u={1 - 2**-53!r}, where their rounded sum ends", got, 9, {})
     chance = random.Random(0)
     for _ in range(_NUM_RANDOM):
         counts, u = _random_counts(chance), chance.random()
@@ -188,7 +193,7 @@ def _expect(what: str, got: object, right: object, wrong: Mapping[str, object]) 
 
 def _expect_near(what: str, got: object, right: float, wrong: Mapping[float, str]) -> None:
     """The same of a number, but for rounding; `wrong` says which misconceptions give which numbers."""
-    if not isinstance(got, (int, float)):
+    if not isinstance(got, Real):
         raise Wrong(what, got, right)
     if not math.isclose(got, right, rel_tol=1e-9):
         because = next((name for value, name in wrong.items() if math.isclose(got, value, rel_tol=1e-9)), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from types import ModuleType
 
 import torch
@@ -205,10 +206,10 @@ def _shape(config: ModelConfig) -> str:
 
 
 def _number(what: str, got: object, expected: int, misled: Mapping[int, str]) -> None:
-    if isinstance(got, bool) or not isinstance(got, (int, float)):
+    if isinstance(got, bool) or not isinstance(got, Real):
         raise Wrong(f"{what} (a number)", got, expected)
     because = next((name for wrong, name in misled.items() if got == wrong), "")
-    expect_close(what, got, expected, MISCONCEPTIONS.get(because, ""), relative=1e-12)
+    expect_close(what, float(got), expected, MISCONCEPTIONS.get(because, ""), relative=1e-12)
 
 
 def _random_steps(seed: int) -> list[tuple[ModelConfig, int, int]]:

@@ -17,6 +17,8 @@ from minipaged.model.gpt import full_attention
 MISCONCEPTIONS = {
     "positions_restart": "You count the positions of each pass from 0. A token's position is its place in the whole "
     "sequence; the model would take the new word for the first one of a text.",
+    "positions_elsewhere": "You make the positions where torch makes tensors if nothing is said, in the main memory. "
+    "The model looks them up beside its weights, and on a GPU it would find the two in different places.",
     "overwrites_the_first": "You write at the beginning of the cache. Those slots belong to the sequence's first "
     "tokens; new ones go behind the `num_computed` that are there.",
     "advanced_too_early": "You move `num_computed` on in the middle of a pass. Every layer writes the same tokens into "
@@ -63,6 +65,9 @@ def task_1(exercise: ModuleType) -> None:
     cache.num_computed = 3
     _positions(cache, 2, [3, 4], "positions_restart")
     _positions(cache, 1, [3], "positions_restart")
+    elsewhere = exercise.ContiguousCache(_config(), 8, device="meta")  # a device without memory, there on any machine
+    expect("the device of the positions, where the cache is on 'meta'", str(elsewhere.positions(2).device), "meta",
+           MISCONCEPTIONS["positions_elsewhere"])  # fmt: skip
 
     # 2 layers, 2 KV heads, head_dim 1: K of token t and head h is 10 t + h, V the same with a minus.
     cache = _cache(exercise, _config(layers=2, kv_heads=2, heads=2, head_dim=1), 4)
@@ -193,6 +198,9 @@ def _pieces(exercise: ModuleType) -> None:
                 whole = full_attention(layer, query[layer, :end], key[layer, :end], value[layer, :end])[start:]
                 rows = (query[layer, start:end], key[layer, start:end], value[layer, start:end])
                 got = cache.attend(layer, *rows)
+                if isinstance(got, torch.Tensor) and got.dtype != whole.dtype:
+                    raise Wrong("the dtype of what attend returns, which the model goes on with", got.dtype,
+                                f"{whole.dtype}, the query's")  # fmt: skip
                 if got.shape != whole.shape or not torch.allclose(got, whole, atol=1e-5):
                     raise Wrong(f"layer {layer}, tokens {start} to {end - 1} of a random sequence, {heads} query heads "
                                 f"on {kv_heads} KV heads", got, whole)  # fmt: skip

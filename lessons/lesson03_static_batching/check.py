@@ -123,6 +123,6 @@ def _compare_with_one_at_a_time(exercise: ModuleType) -> None:
 
 
 def _pair(what: str, found: Any) -> tuple[Any, Any]:
-    if not isinstance(found, tuple) or len(found) != 2:
-        expect(what, found, "a pair: the token ids, and the columns of the last tokens")
-    return found
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
+        raise Wrong(what, found, "a pair: the token ids, and the columns of the last tokens")
+    return found[0], found[1]

@@ -6,7 +6,7 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-from lessons.runner.checks import Wrong, expect, expect_error
+from lessons.runner.checks import Wrong, expect, expect_error, expect_whole
 
 MISCONCEPTIONS = {
     "rounds_past": "A power of two is its own region: 8 slots need a region of 8, not of 16. The next power of two is "
@@ -34,15 +34,19 @@ MISCONCEPTIONS = {
 def task_1(exercise: ModuleType) -> None:
     """region_size and allocate."""
     for n, size in ((3, 4), (5, 8), (531, 1024)):
-        expect(f"region_size({n})", exercise.region_size(n), size)
+        expect_whole(f"region_size({n})", exercise.region_size(n), size)
     for n in (8, 512, 2, 1):
         expect(f"region_size({n})", exercise.region_size(n), n, MISCONCEPTIONS["rounds_past"])
+    sizes = [2**k for k in range(12)]
+    for n in range(1, 2049):
+        expect_whole(f"region_size({n})", exercise.region_size(n), next(size for size in sizes if size >= n))
 
     buddy = exercise.Buddy(16)
     got = buddy.allocate(3)
     expect("in an empty pool of 16 slots, allocate(3)", got, 0, _if(got is None, "needs_an_exact_fit"))
     expect("of 16 slots, after allocate(3), the region that is taken", buddy.taken, {0: 4},
            _if(buddy.taken == {0: 16}, "keeps_it_whole"))  # fmt: skip
+    expect_whole("of 16 slots, after allocate(3), the size in `taken`", buddy.taken[0], 4)
     expect("of 16 slots, after allocate(3), the free regions (first slot, size)", buddy.holes, [(4, 4), (8, 8)],
            _if(buddy.num_free < 12, "loses_the_half"))  # fmt: skip
     got = buddy.allocate(2)
@@ -144,9 +148,10 @@ def _compare(exercise: ModuleType, *, seed: int, with_free: bool) -> None:
                 n = random.choice((1, 1, 2, 3, 5, 8, 13, 30, 64))
                 done.append(f"allocate({n})")
                 expected = _first_place(buddy, exercise.region_size(n))
-                expect(
-                    f"of {num_slots} slots, after {_last(done)}, the region's first slot", buddy.allocate(n), expected
-                )
+                got, what = buddy.allocate(n), f"of {num_slots} slots, after {_last(done)}, the region's first slot"
+                expect(what, got, expected)
+                if expected is not None:
+                    expect_whole(what, got, expected)
             try:
                 buddy.check()
             except AssertionError as error:

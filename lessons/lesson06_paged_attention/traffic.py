@@ -31,12 +31,14 @@ class Traffic(TorchDispatchMode):
     Args:
         pool: one layer's K and V.
 
-    `pool_read_bytes`, `copy_written_bytes`, `copy_read_bytes`: the three passes. `largest_copy_bytes`: of one copy.
+    `pool_read_bytes`, `copy_written_bytes`, `copy_read_bytes`: the three passes.
+    `largest_copy_bytes`, `largest_copy_numbers`: of one copy.
     """
 
     def __init__(self, pool: torch.Tensor) -> None:
         super().__init__()
         self.pool_read_bytes = self.copy_written_bytes = self.copy_read_bytes = self.largest_copy_bytes = 0
+        self.largest_copy_numbers = 0
         self._pool = _storage(pool)
         # Kept until the end, so that no other tensor gets a copy's address.
         self._copies: dict[int, torch.UntypedStorage] = {}
@@ -73,6 +75,8 @@ class Traffic(TorchDispatchMode):
                 self._copies[_storage(tensor)] = tensor.untyped_storage()
                 self.copy_written_bytes += _num_bytes(tensor)
                 self.largest_copy_bytes = max(self.largest_copy_bytes, _num_bytes(tensor))
+                numbers = _num_bytes(tensor) // tensor.element_size()
+                self.largest_copy_numbers = max(self.largest_copy_numbers, numbers)
         return result
 
     @property

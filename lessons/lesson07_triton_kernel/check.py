@@ -37,6 +37,10 @@ MISCONCEPTIONS = {
         "What is added up so far was weighted with exp(score - old top). When a tile brings a higher top, total and "
         "acc must shrink by exp(old top - new top), or old keys keep too much weight."
     ),
+    "tile_maximum": (
+        "The tile's own highest score took the place of the highest so far. top may only rise: measured against a "
+        "lower one, what was seen before becomes exp of a large number, and overflows."
+    ),
     "every_split_reads_all": (
         "A program has the tiles tile_0 to tile_end - 1, and the others have the rest. If each begins at the first "
         "tile, keys are counted more than once and loaded as often as there are splits."
@@ -98,6 +102,12 @@ def task_1(exercise: ModuleType) -> None:
     case.expect(
         loop, "a tile with score 0 and value 1, then a tile with score 2 and value 3",
         [2], [16 * small + 16], [16 * small + 48], because=told["forgotten_rescale"],
+    )  # fmt: skip
+
+    case = _Case([2.0] * 16 + [0.0] * 16, [3.0] * 16 + [1.0] * 16, [2, 1], block_size=16)
+    case.expect(
+        loop, "the other way round: a tile with score 2 and value 3, then a tile with score 0 and value 1",
+        [2], [16 * small + 16], [16 * small + 48], because=told["tile_maximum"],
     )  # fmt: skip
 
     case = _Case([0.0] * 64, [1.0] * 64, [4, 1, 6, 3], block_size=16)

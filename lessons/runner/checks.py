@@ -7,6 +7,7 @@ knows the module that it is given, and not whose it is: a learner's, ours, or on
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -31,8 +32,17 @@ class Wrong(AssertionError):
 
 def expect(what: str, got: object, expected: object, because: str = "") -> None:
     """`got` is equal to `expected`, or the answer is wrong."""
-    if got != expected:
+    if _differ(got, expected):
         raise Wrong(what, got, expected, because)
+
+
+def expect_whole(what: str, got: object, expected: int, because: str = "") -> None:
+    """`got` is equal to `expected`, and a whole number: with 3.0 nothing can be counted off or looked up."""
+    expect(what, got, expected, because)
+    try:
+        operator.index(got)  # type: ignore[arg-type]
+    except TypeError:
+        raise Wrong(f"{what} (a whole number)", f"{got!r}, a {type(got).__name__}", expected) from None
 
 
 def expect_close(what: str, got: float, expected: float, because: str = "", *, relative: float = 1e-6) -> None:
@@ -52,3 +62,11 @@ def expect_error(what: str, error: type[Exception], call: Callable[[], Any], bec
     except Exception as other:
         raise Wrong(what, f"{type(other).__name__}: {other}", error.__name__, because) from other
     raise Wrong(what, f"{got!r}, and no error", error.__name__, because)
+
+
+def _differ(got: object, expected: object) -> bool:
+    """Also of things that cannot be compared, such as an array of three with a number: these are not equal."""
+    try:
+        return bool(got != expected)
+    except Exception:
+        return True

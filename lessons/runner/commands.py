@@ -1,15 +1,18 @@
 """`python -m lessons`: which lessons there are, and the learner's way through them.
 
-Each command prints what it found and then the next command to type. Exit status: 0 well, 1 not passed, 2 bad input.
+Each command prints what it found and then the next command to type. Exit status: 0 well, 1 not passed, 2 bad input, 130
+stopped by Ctrl-C.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 
@@ -28,6 +31,8 @@ _USAGE = "python -m lessons"
 def main(argv: Sequence[str] | None = None, console: Console | None = None) -> int:
     """Run a command line; returns the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that has no such character shows a question mark
     console = console or Console(highlight=False)
     parser = _parser()
     # What stands behind `run N` is the lesson's own command line.
@@ -37,8 +42,11 @@ def main(argv: Sequence[str] | None = None, console: Console | None = None) -> i
     try:
         status: int = args.command(args, console, rest) if args.command is _run else args.command(args, console)
         return status
-    except ValueError as error:
-        print(f"lessons: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("\nlessons: stopped", file=sys.stderr)
+        return 130
+    except (ValueError, OSError) as error:
+        print(f"lessons: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
 
 
@@ -144,19 +152,21 @@ def _check(args: argparse.Namespace, console: Console) -> int:
     good = True
     for lesson in chosen:
         try:
-            found = grades(lesson, workbook.load(lesson))
+            # What an answer prints is no JSON.
+            with redirect_stdout(sys.stderr) if args.json else nullcontext():
+                found = grades(lesson, workbook.load(lesson))
         except ValueError as error:
             if args.lesson != "all":
                 raise
             found = [Grade(task, "broken", str(error)) for task in range(1, len(lesson.tasks) + 1)]
         if args.task is not None:
             found = [grade for grade in found if grade.task == args.task]
-        workbook.record(lesson, {grade.task: grade.passed for grade in found})
         if args.json:
             for grade in found:
                 print(json.dumps({"lesson": lesson.number, "task": grade.task, "standing": grade.standing}))
         else:
             _print_grades(console, lesson, found)
+        workbook.record(lesson, {grade.task: grade.passed for grade in found})  # last: a full disk hides no grade
         good = good and all(grade.passed for grade in found)
     if not args.json:
         _after_check(console, workbook, chosen, good)
@@ -203,7 +213,9 @@ def _after_check(console: Console, workbook: Workbook, chosen: Sequence[Lesson],
 def _hint(args: argparse.Namespace, console: Console) -> int:
     lesson, workbook = _find_exercise(args), _require_workbook(args)
     passed = workbook.passed(lesson)
-    task = args.task or next((n for n in range(1, len(lesson.tasks) + 1) if n not in passed), 1)
+    task = args.task
+    if task is None:
+        task = next((n for n in range(1, len(lesson.tasks) + 1) if n not in passed), 1)
     _require_task(lesson, task)
     layers = hints(lesson)[task]
     layer = workbook.next_hint(lesson, task, len(layers))

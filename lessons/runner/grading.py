@@ -5,19 +5,17 @@ It knows nothing of files: `workbook.py` loads the learner's module. An answer t
 
 from __future__ import annotations
 
-import signal
-import sys
+import re
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Literal
 
 from lessons.runner.checks import Wrong
+from lessons.runner.guard import TooLong, guard, text_of
 from lessons.runner.lesson import Lesson
 
-LIMIT_SECONDS = 60
+MOST_CHARACTERS = 1000  # of what is shown of an answer
 Standing = Literal["passed", "unwritten", "wrong", "broken"]
 
 
@@ -47,15 +45,21 @@ def grade(lesson: Lesson, exercise: ModuleType, task: int) -> Grade:
     """Check one task of `exercise`, from 1."""
     check = getattr(lesson.module("check"), f"task_{task}")
     try:
-        with _time_limit():
+        with guard():
             check(exercise)
     except Wrong as wrong:
         return Grade(task, "wrong", wrong.what, _shown(wrong.got), _shown(wrong.expected), wrong.because)
     except NotImplementedError as stub:
-        return Grade(task, "unwritten", str(stub))
-    except _TooLong:
-        return Grade(task, "broken", f"it had not ended after {LIMIT_SECONDS} seconds", "a loop that does not end?")
-    except Exception as error:
+        if _is_stub(stub):
+            return Grade(task, "unwritten", _short(str(stub) or "NotImplementedError"))
+        return Grade(task, "broken", "it raised an error", _where(stub, exercise))
+    except TooLong as late:
+        return Grade(task, "broken", str(late), "a loop that does not end?")
+    except KeyboardInterrupt:
+        raise
+    except SystemExit as error:
+        return Grade(task, "broken", "it ended the program", _where(error, exercise))
+    except BaseException as error:  # an answer may raise anything
         return Grade(task, "broken", "it raised an error", _where(error, exercise))
     return Grade(task, "passed")
 
@@ -66,34 +70,26 @@ def grades(lesson: Lesson, exercise: ModuleType) -> list[Grade]:
 
 
 def _shown(value: object) -> str:
-    return value if isinstance(value, str) else repr(value)
+    try:
+        return _short(value if isinstance(value, str) else repr(value))
+    except Exception as error:
+        return f"a {type(value).__name__} that cannot be shown ({text_of(error)})"
 
 
-def _where(error: Exception, exercise: ModuleType) -> str:
+def _short(text: str) -> str:
+    more = len(text) - MOST_CHARACTERS
+    return text if more <= 0 else f"{text[:MOST_CHARACTERS]} … and {more:,} more characters"
+
+
+def _is_stub(error: NotImplementedError) -> bool:
+    """Whether somebody wrote `raise NotImplementedError`. torch raises it, too, for what it cannot do."""
+    frames = traceback.extract_tb(error.__traceback__)
+    written = bool(frames) and (frames[-1].line or "").startswith("raise")
+    return written or re.match(r"lesson \d+, task", str(error)) is not None
+
+
+def _where(error: BaseException, exercise: ModuleType) -> str:
     """The error with the last line of the learner's file that it passed through."""
-    said = f"{type(error).__name__}: {error}".rstrip(": ")
+    said = _short(text_of(error))
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == exercise.__file__]
     return f"{said}\n(line {frames[-1].lineno}: {frames[-1].line})" if frames else said
-
-
-class _TooLong(BaseException):
-    """Not an Exception, so that an answer's own `except Exception` does not swallow it."""
-
-
-@contextmanager
-def _time_limit() -> Iterator[None]:
-    """Raises `_TooLong` in whatever runs too long, where the system has an alarm clock."""
-    if sys.platform == "win32":
-        yield
-        return
-
-    def ring(*_: object) -> None:
-        raise _TooLong
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

@@ -11,14 +11,18 @@ import io
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.table import Table
 
+from lessons.runner.guard import text_of
 from lessons.runner.lesson import Lesson
 from lessons.runner.mine import Mine
 from lessons.runner.numbers import parse_number, shown, verdict
@@ -138,8 +142,11 @@ class Stage:
         self.console.print(picture)
         self.console.print()
         if self.svg:
-            with open(self.svg, "w", encoding="utf-8") as file:
-                file.write(as_svg(picture, title or self.lesson.name.replace("_", " "), min(self.console.width, 100)))
+            text = as_svg(picture, title or self.lesson.name.replace("_", " "), min(self.console.width, 100))
+            try:
+                Path(self.svg).write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise ValueError(f"--svg {self.svg}: {error.strerror}") from None
 
     def score(self, prediction: Prediction, measured: float) -> None:
         """The score line: yours, ours, measured."""
@@ -185,11 +192,12 @@ def run(
         add_arguments: for a lesson with options of its own; they are in `stage.options`.
 
     Returns:
-        The exit status: 0, or 2 after one line about bad input.
+        The exit status: 0; 1 after one line about the learner's parts, with which the play stopped; 2 after one line
+        about bad input; 130 after Ctrl-C, 141 when nobody reads on.
     """
     parser = argparse.ArgumentParser(prog=f"python -m lessons.{lesson.slug}", description=lesson.question)
     parser.add_argument("--small", action="store_true", help="the same in a few seconds, on less work")
-    parser.add_argument("--predict", metavar="X", type=parse_number, nargs="+", default=[],
+    parser.add_argument("--predict", metavar="X", type=_guess, nargs="+", default=[],
                         help="your predictions, in the order in which you would be asked")  # fmt: skip
     parser.add_argument("--no-ask", action="store_true", help="ask for no prediction")
     parser.add_argument("--mine", action="store_true", help="with the parts that you have written in the place of ours")
@@ -203,32 +211,40 @@ def run(
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that has no such character shows a question mark
     console = Console(quiet=options.json, highlight=False)
-    asks = not (options.json or options.no_ask) and sys.stdin.isatty() and sys.stdout.isatty()
+    asks = not (options.json or options.no_ask) and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    debug = os.environ.get("MINIPAGED_DEBUG") == "1"
+    mine = Mine()
     try:
-        mine = Mine()
-        if options.mine:
-            workbook = Workbook.current(options.workbook)
-            if workbook is None:
-                raise ValueError("--mine needs a workbook; `python -m lessons start ../workbook` makes one")
-            mine = Mine.of(workbook, upto=lesson.number)
-            for line in mine.describe():
-                console.print(line, soft_wrap=True)
-        stage = Stage(
-            lesson,
-            console,
-            small=options.small,
-            device=options.device,
-            mine=mine,
-            guesses=list(options.predict),
-            asks=asks,
-            svg=options.svg,
-            options=options,
-        )
-        console.print(f"[bold]Lesson {lesson.number}: {lesson.question}[/]", soft_wrap=True)
-        figures = play(stage)
+        if options.svg and not Path(options.svg).absolute().parent.is_dir():  # rather now than after the play
+            raise ValueError(f"--svg {options.svg}: there is no such folder")
+        # What a learner's part prints is no figure.
+        with redirect_stdout(sys.stderr) if options.json else nullcontext():
+            if options.mine:
+                workbook = Workbook.current(options.workbook)
+                if workbook is None:
+                    raise ValueError("--mine needs a workbook; `python -m lessons start ../workbook` makes one")
+                mine = Mine.of(workbook, upto=lesson.number)
+                for line in mine.describe():
+                    console.print(line, soft_wrap=True, markup=False)
+            stage = Stage(
+                lesson,
+                console,
+                small=options.small,
+                device=options.device,
+                mine=mine,
+                guesses=list(options.predict),
+                asks=asks,
+                svg=options.svg,
+                options=options,
+            )
+            console.print(f"[bold]Lesson {lesson.number}: {lesson.question}[/]", soft_wrap=True)
+            figures = play(stage)
         if options.json:
             print(json.dumps(asdict(figures), indent=1))
         else:
+            if stage.guesses:
+                count = len(options.predict)
+                console.print(f"\nOf your {count} predictions the last {len(stage.guesses)} were asked for by nothing.")
             then = f"check {lesson.number}" if lesson.has_exercise else f"run {lesson.number} --mine"
             console.print(
                 f"\nNext: read lessons/{lesson.slug}/README.md, then python -m lessons {then}", soft_wrap=True
@@ -240,9 +256,31 @@ def run(
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
-    except ValueError as error:
-        if os.environ.get("MINIPAGED_DEBUG") == "1":
+    except (Exception, SystemExit) as error:
+        where = _in_their_parts(error, mine)
+        if debug or (not mine.answers and not isinstance(error, ValueError)):
             raise
+        if mine.answers and (where or not isinstance(error, ValueError)):
+            parts = ", ".join(map(str, mine.answers))
+            said = " ".join(text_of(error).split())
+            print(f"lesson {lesson.number}: with your parts (lessons {parts}) the play stopped: {said}{where}; "
+                  "without --mine it goes on", file=sys.stderr)  # fmt: skip
+            return 1
         print(f"lesson {lesson.number}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     return 0
+
+
+def _guess(text: str) -> float:
+    """`parse_number`, whose message argparse would otherwise hide."""
+    try:
+        return parse_number(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _in_their_parts(error: BaseException, mine: Mine) -> str:
+    """Where in the learner's files it was raised: " (lesson05_block_table.py, line 9)"; empty when it was not there."""
+    files = {module.__file__ for module in mine.answers.values()}
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""

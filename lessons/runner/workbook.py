@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from lessons.runner.guard import guard, text_of
 from lessons.runner.lesson import LESSONS, Lesson, catalogue
 
 CLONE = LESSONS.parent
@@ -38,15 +39,7 @@ class Workbook:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
-            progress = json.loads((folder / _PROGRESS).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise ValueError(f"{folder} is no workbook; `python -m lessons start {folder}` makes it one") from None
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{folder / _PROGRESS} cannot be read: {error}") from None
-        if not isinstance(progress, dict):
-            raise ValueError(f"{folder / _PROGRESS} holds no progress; delete it and `start` again")
-        self._progress: dict[str, dict[str, Any]] = progress
+        self._progress = self._read()
 
     @classmethod
     def start(cls, folder: Path) -> tuple[Workbook, list[Path]]:
@@ -104,6 +97,8 @@ class Workbook:
             ValueError: it is not there, or Python cannot import it; one line that says where.
         """
         path = self.path(lesson)
+        if path.exists() and not path.is_file():
+            raise ValueError(f"{path} is no file; `python -m lessons reset {lesson.number}` makes it one")
         if not path.exists():
             raise ValueError(f"{path} is not there; `python -m lessons start {self.folder}` brings it")
         spec = spec_from_file_location(f"workbook_{lesson.slug}", path)
@@ -111,11 +106,15 @@ class Workbook:
         module = module_from_spec(spec)
         sys.modules[spec.name] = module  # dataclasses look their own module up there
         try:
-            spec.loader.exec_module(module)
+            with guard():
+                spec.loader.exec_module(module)
         except SyntaxError as error:
-            raise ValueError(f"{path}, line {error.lineno}: {error.msg}") from None
-        except Exception as error:
-            raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from None
+            where = f", line {error.lineno}" if error.lineno else ""
+            raise ValueError(f"{path}{where}: {error.msg}") from None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a file may raise anything, and call sys.exit
+            raise ValueError(f"{path} cannot be imported: {' '.join(text_of(error).split())}") from None
         return module
 
     def reset(self, lesson: Lesson) -> Path | None:
@@ -126,7 +125,7 @@ class Workbook:
             kept = path.rename(path.with_suffix(f".old{next(numbers)}"))
         path.write_text((lesson.folder / "exercise.py").read_text(encoding="utf-8"), encoding="utf-8")
         self._of(lesson).clear()
-        self._save()
+        self._save(lesson)
         return kept
 
     # Progress --------------------------------------------------------------------------------------------------------
@@ -139,11 +138,12 @@ class Workbook:
                 tasks[str(task)] = self._state(lesson)
             else:
                 tasks.pop(str(task), None)
-        self._save()
+        self._save(lesson)
 
     def passed(self, lesson: Lesson) -> set[int]:
         """Tasks that have passed, whatever became of the file since."""
-        return {int(task) for task in self._of(lesson).get("passed", {})}
+        passed = {int(task) for task in self._of(lesson).get("passed", {})}
+        return passed & set(range(1, len(lesson.tasks) + 1))  # a later version of the lesson may have had more
 
     def is_changed(self, lesson: Lesson) -> bool:
         """Whether the file is no longer what was graded."""
@@ -152,8 +152,8 @@ class Workbook:
     def next_hint(self, lesson: Lesson, task: int, num_layers: int) -> int:
         """Which layer of a task's hints comes now, from 1; the last one stays."""
         hints = self._of(lesson).setdefault("hints", {})
-        hints[str(task)] = min(hints.get(str(task), 0) + 1, num_layers)
-        self._save()
+        hints[str(task)] = max(1, min(hints.get(str(task), 0) + 1, num_layers))
+        self._save(lesson)
         return int(hints[str(task)])
 
     def _of(self, lesson: Lesson) -> dict[str, Any]:
@@ -161,10 +161,40 @@ class Workbook:
 
     def _state(self, lesson: Lesson) -> str:
         path = self.path(lesson)
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.exists() else ""
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
 
-    def _save(self) -> None:
+    def _read(self) -> dict[str, dict[str, Any]]:
         path = self.folder / _PROGRESS
-        beside = path.with_suffix(".new")
-        beside.write_text(json.dumps(self._progress, indent=1) + "\n", encoding="utf-8")
+        try:
+            progress = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            raise ValueError(
+                f"{self.folder} is no workbook; `python -m lessons start {self.folder}` makes it one"
+            ) from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise ValueError(f"{path} cannot be read: {error}; delete it and `start` again") from None
+        if not isinstance(progress, dict) or not all(_is_sound(progress.get(one.slug, {})) for one in catalogue()):
+            raise ValueError(f"{path} holds no progress; delete it and `start` again")
+        return progress
+
+    def _save(self, lesson: Lesson) -> None:
+        """Keep what is known of a lesson; of the others another process may know more by now."""
+        path = self.folder / _PROGRESS
+        beside = path.with_suffix(f".new{os.getpid()}")
+        progress = self._read() if path.exists() else self._progress
+        progress[lesson.slug] = self._of(lesson)
+        beside.write_text(json.dumps(progress, indent=1) + "\n", encoding="utf-8")
         beside.replace(path)
+
+
+def _is_sound(kept: Any) -> bool:
+    """Whether this is what a workbook keeps of a lesson; there may be more of it, from a later version."""
+    if not isinstance(kept, dict):
+        return False
+    for part, kind in (("passed", str), ("hints", int)):
+        tasks = kept.get(part, {})
+        if not isinstance(tasks, dict):
+            return False
+        if not all(task.isdecimal() and isinstance(value, kind) for task, value in tasks.items()):
+            return False
+    return True

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
-from lessons.runner import checks, commands, grading, stage, workbook
+from lessons.runner import checks, commands, guard, stage, workbook
 from lessons.runner.lesson import Lesson, catalogue, find
 from lessons.runner.mine import Mine
 from lessons.runner.numbers import parse_number
-from lessons.runner.workbook import Workbook
+from lessons.runner.workbook import CLONE, Workbook
 
 LESSON = find("block_table")
 
@@ -189,7 +192,7 @@ def test_an_answer_that_raises_says_in_which_line(book: Workbook) -> None:
 
 
 def test_an_answer_that_never_ends_is_stopped(book: Workbook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grading, "LIMIT_SECONDS", 0.2)
+    monkeypatch.setattr(guard, "LIMIT_SECONDS", 0.2)
     solve(book)
     text = book.path(LESSON).read_text()
     write(book, f"{text}\n\nclass BlockTable:\n    def __init__(self, block_size):\n        while True: pass\n")
@@ -198,7 +201,14 @@ def test_an_answer_that_never_ends_is_stopped(book: Workbook, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     "arguments",
-    [["check", "99"], ["run", "nothing"], ["hint", str(LESSON.number), "9"], ["check", str(LESSON.number), "0"]],
+    [
+        ["check", "99"],
+        ["check", "9" * 5000],
+        ["hint", str(LESSON.number), "0"],
+        ["run", "nothing"],
+        ["hint", str(LESSON.number), "9"],
+        ["check", str(LESSON.number), "0"],
+    ],
 )
 def test_bad_input_gets_one_line(book: Workbook, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     said(*arguments, status=2)
@@ -277,3 +287,169 @@ def _stub() -> None:
 def test_lessons_are_found_by_number_and_name() -> None:
     assert find("05") is find("5") is find(LESSON.slug) is find(LESSON.name) is LESSON
     assert isinstance(LESSON, Lesson)
+
+
+# Attacks -------------------------------------------------------------------------------------------------------------
+
+
+def allocates(book: Workbook, body: str) -> None:
+    """An answer that does this when it is asked for a block."""
+    head = f"from lessons.{LESSON.slug}.solution import *\n_Ours = BlockPool\n"
+    write(book, f"{head}class BlockPool(_Ours):\n    def allocate(self):\n        {body}\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("import sys; sys.exit(0)", "it ended the program"),
+        ("raise BaseException('odd')", "BaseException: odd"),
+        ("raise GeneratorExit", "GeneratorExit"),
+        ("return self.allocate()", "RecursionError"),
+        ("raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})", "Mute"),
+        ("return type('Odd', (), {'__repr__': lambda self: 1 / 0})()", "a Odd that cannot be shown"),
+        ("import torch; return torch.zeros(3)", "tensor([0., 0., 0.])"),
+        ("return float(_Ours.allocate(self))", "0, 1 or 2"),
+        ("return [0] * 1_000_000", "more characters"),
+        ("import torch; return torch.empty(1, device='meta').item()", "it raised an error"),
+    ],
+)
+def test_no_answer_takes_the_check_with_it(book: Workbook, body: str, told: str) -> None:
+    allocates(book, body)
+    text = said("check", str(LESSON.number), "1", status=1)
+    assert told in text and len(text) < 3000
+
+
+def test_an_answer_leaves_all_as_it_was(book: Workbook, tmp_path: Path) -> None:
+    """What is set for the whole process must not reach the other lessons."""
+    before = (Path.cwd(), sys.stdout, torch.get_default_dtype(), torch.is_grad_enabled())
+    mess = "import os, sys, torch; os.chdir('/'); sys.stdout = None; torch.set_default_dtype(torch.float64); "
+    mess += "torch.set_grad_enabled(False)"
+    allocates(book, f"{mess}; return super().allocate()")
+    book.path(LESSON).write_text(f"{mess}\n{book.path(LESSON).read_text()}")
+    assert "✗" not in said("check", str(LESSON.number), "1")
+    assert (Path.cwd(), sys.stdout, torch.get_default_dtype(), torch.is_grad_enabled()) == before
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while True:\n            try: sum(1 for _ in iter(int, 1))\n            except BaseException: pass",
+        "sum(iter(int, 1))",
+    ],
+)
+def test_an_answer_that_cannot_be_stopped_ends_with_the_process(book: Workbook, body: str) -> None:
+    """One swallows every error, the other never comes back to Python."""
+    allocates(book, body)
+    code = "from lessons.runner import guard, commands; guard.LIMIT_SECONDS = guard.GRACE_SECONDS = 0.2; "
+    code += f"commands.main(['--workbook', {str(book.folder)!r}, 'check', '{LESSON.number}', '1'])"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=CLONE)
+    assert ended.returncode == 1 and book.path(LESSON).name in ended.stderr
+
+
+@pytest.mark.parametrize("text", ["while True: pass\n", ""])
+def test_ctrl_c_gets_one_line_and_spoils_no_progress(
+    book: Workbook, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    solve(book)
+    said("check", str(LESSON.number))
+    before = (book.folder / "progress.json").read_text()
+    write(book, "raise KeyboardInterrupt") if text else allocates(book, "raise KeyboardInterrupt")
+    said("check", str(LESSON.number), status=130)
+    assert capsys.readouterr().err.strip() == "lessons: stopped"
+    assert (book.folder / "progress.json").read_text() == before
+
+
+@pytest.mark.parametrize("text", ["import sys; sys.exit(0)", "raise BaseException('a\\nb')", "\0", "def f(): f()\nf()"])
+def test_whatever_a_file_does_when_imported_is_one_line(
+    book: Workbook, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    write(book, text)
+    said("check", str(LESSON.number), status=2)
+    error = capsys.readouterr().err
+    assert LESSON.slug in error and len(error.splitlines()) == 1 and "None" not in error
+
+
+def test_a_folder_in_the_place_of_a_file(book: Workbook, capsys: pytest.CaptureFixture[str]) -> None:
+    solve(book)
+    said("check", str(LESSON.number))
+    book.path(LESSON).unlink()
+    book.path(LESSON).mkdir()
+    said("check", str(LESSON.number), status=2)
+    assert "is no file" in capsys.readouterr().err
+    assert "(changed since)" in said("list")
+    said("reset", str(LESSON.number))
+    assert book.path(LESSON).is_file()
+
+
+def test_json_is_nothing_but_json(book: Workbook, capsys: pytest.CaptureFixture[str]) -> None:
+    allocates(book, "print('noise'); return super().allocate()")
+    book.path(LESSON).write_text(f"print('noise')\n{book.path(LESSON).read_text()}")
+    said("check", str(LESSON.number), "--json")
+    out = capsys.readouterr().out
+    assert [json.loads(line)["standing"] for line in out.splitlines()] == ["passed"] * len(LESSON.tasks)
+    book_, number = str(book.folder), str(LESSON.number)
+    said("--workbook", book_, "run", number, "--small", "--mine", "--json")
+    assert json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    ["3", "[]", '{"passed": [1]}', '{"passed": {"x": "a"}}', '{"passed": {"1": 5}}', '{"hints": {"1": "z"}}', "{"],
+)
+def test_progress_that_is_none_gets_one_line(book: Workbook, capsys: pytest.CaptureFixture[str], kept: str) -> None:
+    (book.folder / "progress.json").write_text(f'{{"{LESSON.slug}": {kept}}}')
+    for command in (["list"], ["check", "5"], ["hint", "5"], ["solution", "5"], ["reset", "5"]):
+        said(*command, status=2)
+        error = capsys.readouterr().err
+        assert "delete it and `start` again" in error and len(error.splitlines()) == 1
+
+
+def test_progress_of_a_later_version_is_kept(book: Workbook) -> None:
+    path = book.folder / "progress.json"
+    path.write_text(f'{{"{LESSON.slug}": {{"passed": {{"9": "a"}}, "more": 1}}, "lesson99_next": 7}}')
+    assert Workbook(book.folder).passed(LESSON) == set()
+    said("hint", str(LESSON.number))
+    kept = json.loads(path.read_text())
+    assert kept["lesson99_next"] == 7 and kept[LESSON.slug]["more"] == 1
+
+
+def test_two_processes_do_not_forget_each_others_progress(book: Workbook) -> None:
+    other = Workbook(book.folder)
+    book.record(LESSON, {1: True})
+    other.record(find("kv_cache"), {2: True})
+    now = Workbook(book.folder)
+    assert now.passed(LESSON) == {1} and now.passed(find("kv_cache")) == {2}
+    assert not list(book.folder.glob("*.new*"))
+
+
+def test_a_part_that_fails_in_the_engine_gets_one_line(book: Workbook, capsys: pytest.CaptureFixture[str]) -> None:
+    """It passes its check, whose pools are small."""
+    allocates(book, "return super().allocate() if self.num_blocks < 9 else 1 // 0")
+    said("check", str(LESSON.number))
+    said("--workbook", str(book.folder), "run", str(LESSON.number), "--small", "--mine", status=1)
+    error = capsys.readouterr().err
+    assert "ZeroDivisionError" in error and f"{LESSON.slug}.py, line" in error and "without --mine" in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("file", ["none/x.svg", "."])
+def test_a_picture_that_cannot_be_kept_gets_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    said("run", str(LESSON.number), "--small", "--no-ask", "--svg", str(tmp_path / file), status=2)
+    error = capsys.readouterr().err
+    assert "--svg" in error and len(error.splitlines()) == 1
+
+
+def test_predictions_that_are_none_or_too_many(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("nan", "1e400", "many"):
+        with pytest.raises(SystemExit):
+            said("run", str(LESSON.number), "--predict", text)
+        assert f"'{text}' is no number" in capsys.readouterr().err
+    said("run", str(LESSON.number), "--small", "--predict", *["1"] * 9)
+    assert "Of your 9 predictions the last" in capsys.readouterr().out
+
+
+def test_without_an_input_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    said("run", str(LESSON.number), "--small")
