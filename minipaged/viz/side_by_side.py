@@ -60,7 +60,7 @@ def _half(half: Half, theme: Theme, width: int, rows: int) -> tuple[Picture, int
     if half.waiting:
         waits += ": " + " ".join(map(capital, half.waiting)) + f" ({half.record.waiting_cause})"
     lines = [
-        heading(half.name, facts, theme, width),
+        heading(f"{half.name}, step {half.record.step}", facts, theme, width),
         *slots,
         Text(theme.cut(runs if half.regions else "nobody runs", width)),
         Text(theme.cut(waits, width), theme.role("quiet")),
