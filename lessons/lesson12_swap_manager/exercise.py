@@ -1,8 +1,9 @@
 """Lesson 12: what stays when memory runs out. Three tasks; `python -m lessons check 12` says how you stand.
 
 What is given is in `given.py`, short and worth a look. In the books of the host pool: `self.free`, `self.order` (blocks
-with a copy, least recently used first), `self.clean` and `self.reading`. In the mover: `self.swap` (those books),
-`self.operations` (the log), `take`, `place`, `take_host_block` and `drop`.
+with a copy, least recently used first), `self.clean` and `self.reading`. In the mover: `self.swap` (the books, as
+the engine knows them: it says `mark_clean(block)` or `mark_sole(block)`, and either counts as use), `self.operations`
+(the log), `take`, `place`, `take_host_block` and `drop`.
 """
 
 from __future__ import annotations

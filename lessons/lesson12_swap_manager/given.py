@@ -70,7 +70,8 @@ class GivenTiers(tiers.Tiers):
     """What moves contents between the two pools, but for the two moves.
 
     Attributes:
-        swap: the host pool's books, your `SwapManager`; None when there is no host pool.
+        swap: the host pool's books, yours or the engine's; None when there is no host pool. Only yours have `use`: say
+            `mark_clean` or `mark_sole`.
         operations: the log: what is to be copied before the next forward pass, in this order.
     """
 
