@@ -39,11 +39,12 @@ MISCONCEPTIONS = {
     "first_come_first_served": "First come first served is fair, and it is what must be beaten. Whoever wants five "
     "tokens waits for all who want a thousand and came a moment before, and that is where its 99th percentile is from.",
     "gains_too_much": "So large a gain outweighs what a short request saves, and what is left is the order of arrival. "
-    "Compare the gain for one request with the sizes, which are tens to hundreds of tokens.",
+    "In a rush dozens come between two requests: compare the gain of them all with the sizes, which are tens to "
+    "hundreds of tokens.",
     "shortest_without_patience": "Shortest first starves the long ones: as long as short requests keep coming, a long "
     "one is always behind them. Nobody may wait for ever, so those who wait must gain on those who come.",
-    "gains_too_little": "They who wait do gain, but so slowly that it comes to the same as starving: thousands of "
-    "later requests go before a long one.",
+    "gains_too_little": "They who wait do gain, but too slowly: so many later requests go before a long one that it "
+    "comes to the same as starving.",
     "priority_reversed": "A lower number is more urgent, as a lower value of the order goes first: 0 before 1. The "
     "levels are to be added.",
     "priority_above_all": "An urgent request that goes before all others, however long they have waited, starves them "
