@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # A pool in which the built-in workload meets everything there is to see. On a larger one, nothing need ever move.
 SMALL = {"num_blocks": 32, "host_blocks": 12, "block_size": 8, "max_batch_tokens": 48, "max_sequences": 8}
+# `against.OTHERS` by their names: the module loads torch, and --help should not.
 AGAINST = ("reserve-max", "buddy", "static", "no-sharing")
 DEFAULT_SPEED = 8.0
 
