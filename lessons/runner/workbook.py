@@ -51,7 +51,7 @@ class Workbook:
         Raises:
             ValueError: the folder lies in the clone, or cannot be written.
         """
-        folder = folder.expanduser().absolute()
+        folder = Path(os.path.abspath(folder.expanduser()))  # without the ".." of "../workbook"
         if folder.resolve().is_relative_to(CLONE.resolve()):
             raise ValueError(f"{folder} is inside the clone, where a pull would meet your answers; try ../workbook")
         made = []
