@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="tiny_gpt",
     question="Where does the model come from?",
     minutes=20,
+    exercise_minutes=45,
     tasks=(
         Task("count which token follows which", ("count_pairs",)),
         Task("turn counts into a probability", ("probability",)),

@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="token_loop",
     question="What is one token of generation? Prefill and decode",
     minutes=15,
+    exercise_minutes=30,
     tasks=(
         Task("write the loop", ("generate",)),
         Task("count the FLOPs of a step", ("step_flops",)),

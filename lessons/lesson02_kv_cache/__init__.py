@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="kv_cache",
     question="Why cache K and V?",
     minutes=15,
+    exercise_minutes=30,
     tasks=(
         Task("put new tokens in their places", ("ContiguousCache.positions", "ContiguousCache.append")),
         Task("attend over all that is kept", ("ContiguousCache.attend",)),

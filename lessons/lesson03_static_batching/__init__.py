@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="static_batching",
     question="Why batch, and what does a static batch waste?",
     minutes=15,
+    exercise_minutes=30,
     tasks=(
         Task("make prompts equally long", ("pad",)),
         Task("say what a row must not see", ("hide",)),

@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="fragmentation",
     question="Where does the memory go?",
     minutes=20,
+    exercise_minutes=30,
     tasks=(
         Task("a region of a power of two, split off a larger one", ("region_size", "Buddy.allocate")),
         Task("give a region back, and merge it with its buddy", ("Buddy.free",)),

@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="block_table",
     question="How does virtual memory solve it?",
     minutes=15,
+    exercise_minutes=60,
     tasks=(
         Task("take a free block", ("BlockPool.allocate",)),
         Task("give a block back", ("BlockPool.free",)),

@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="paged_attention",
     question="How do you attend over scattered blocks?",
     minutes=20,
+    exercise_minutes=60,
     tasks=(
         Task("take one block into a running softmax", ("update",)),
         Task("attend over a block table, one query", ("attend",)),

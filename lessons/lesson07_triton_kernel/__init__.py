@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="triton_kernel",
     question="How does a GPU do it?",
     minutes=20,
+    exercise_minutes=60,
     tasks=(
         Task("the tile loop of a decode kernel", ("tile_loop",)),
         Task("the merge of split contexts", ("merge_splits",)),

@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="continuous_batching",
     question="Why does nobody wait for the slowest?",
     minutes=15,
+    exercise_minutes=60,
     tasks=(
         Task("fill a step", ("Scheduler.fill",)),
         Task("book what came back", ("Scheduler.book",)),

@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="chunked_prefill",
     question="Who pays when a long prompt arrives?",
     minutes=15,
+    exercise_minutes=60,
     tasks=(
         Task("say how many tokens one may have", ("Scheduler.share",)),
         Task("share out a step's budget", ("Scheduler.fill",)),

@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="prefix_tree",
     question="Why compute the same words twice?",
     minutes=18,
+    exercise_minutes=90,
     tasks=(
         Task(
             "keep each block's content under its path", ("PrefixTree.child", "PrefixTree.insert", "PrefixTree.take_out")

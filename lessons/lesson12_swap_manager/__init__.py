@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="swap_manager",
     question="What when memory runs out?",
     minutes=20,
+    exercise_minutes=60,
     tasks=(
         Task("keep the host pool in order of use", ("SwapManager.take", "SwapManager.use", "SwapManager.give_back")),
         Task("choose a victim", ("SwapManager.victim",)),

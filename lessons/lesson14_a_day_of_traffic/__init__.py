@@ -7,6 +7,7 @@ LESSON = Lesson(
     name="a_day_of_traffic",
     question="What does it mean for a service?",
     minutes=20,
+    exercise_minutes=30,
     tasks=(
         Task("how much a request may take", ("size",)),
         Task("short before long, and nobody starves", ("patient_order",)),

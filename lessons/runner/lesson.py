@@ -40,6 +40,7 @@ class Lesson:
         question: what it answers, one sentence.
         minutes: reading time.
         tasks: what the learner writes; task 1 is the first. None where nothing new is written.
+        exercise_minutes: about how long the tasks take together, for one who has read the lesson.
     """
 
     number: int
@@ -47,6 +48,7 @@ class Lesson:
     question: str
     minutes: int
     tasks: tuple[Task, ...]
+    exercise_minutes: int = 0
 
     @property
     def slug(self) -> str:

@@ -60,6 +60,19 @@ def test_the_projects_readme_lists_them() -> None:
         assert text[start:end] == lines
 
 
+_IN_WORDS = {30: "half an hour", 45: "three quarters of an hour", 60: "an hour", 90: "an hour and a half"}
+
+
+@each_lesson
+def test_the_readme_begins_with_the_time_it_takes(lesson: Lesson) -> None:
+    lead = " ".join((lesson.folder / "README.md").read_text(encoding="utf-8").split("\n\n")[1].split())
+    assert lead.startswith(f"About {lesson.minutes} minutes of reading")
+    if lesson.has_exercise:
+        assert f"{_IN_WORDS[lesson.exercise_minutes]} for the exercise." in lead
+    else:
+        assert lesson.exercise_minutes == 0
+
+
 # Exercises -----------------------------------------------------------------------------------------------------------
 
 
