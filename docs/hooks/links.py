@@ -11,7 +11,6 @@ import re
 from typing import Any
 
 from mkdocs.structure.files import File, Files
-
 from site_map import READMES, ROOT, target
 
 _LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<link>[^()\s]+)\)")

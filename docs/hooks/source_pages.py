@@ -15,7 +15,6 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import TextLexer, get_lexer_for_filename
 from pygments.util import ClassNotFound
-
 from site_map import ROOT, SHOWN, is_shown, place_of, symbols
 
 _HEAD = "---\ntitle: {title}\nsearch:\n  exclude: true\nhide:\n  - navigation\n  - toc\n---\n\n{trail}\n\n"
