@@ -36,7 +36,7 @@ class TimedRequest:
     """A request that is to come.
 
     Args:
-        arrival_seconds: since the first one's arrival or, in made traffic, since the beginning.
+        arrival_seconds: since the beginning of the traffic, which in an Azure file is its first arrival.
         prompt_token_ids: at least one.
         num_output: tokens of its answer, at least 1. Whoever serves it is not to know before they are written.
         priority: lower goes first, under an order that looks at it.
@@ -265,6 +265,6 @@ def mean_rate(traffic: Iterator[TimedRequest]) -> float:
         last = request.arrival_seconds
     if count < 2 or last <= first:
         raise ValueError(
-            f"the rate of {count} requests in {last - first} seconds is not known; it takes two, or --rate"
+            f"the rate of {count} requests in {last - first} seconds is not known; it takes two at different times"
         )
     return (count - 1) / (last - first)

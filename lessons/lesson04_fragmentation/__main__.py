@@ -162,7 +162,7 @@ def _percent(share: float) -> str:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--trace", metavar="FILE", help="take the lengths from a CSV file with ContextTokens and GeneratedTokens"
+        "--trace", metavar="FILE", help="take the lengths from an Azure CSV file or a Mooncake .jsonl file"
     )
 
 

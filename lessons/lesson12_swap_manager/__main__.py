@@ -79,12 +79,7 @@ def play(stage: Stage) -> Figures:
     moved = stage.predict("blocks moved in that case, out and in", lost + HOST_BLOCKS, "blocks")
 
     stage.act(2, "recompute, or move out and back")
-    two = {
-        "refuse": refused,
-        "recompute": pair(parts),
-        f"host pool of {HOST_BLOCKS}": pair(parts, HOST_BLOCKS),
-        "host pool of 4": pair(parts, 4),
-    }
+    two = _pairs(parts)
     block_bytes = BLOCK_SIZE * TOKEN_BYTES
     stage.table(
         f"A and B, {PAIR_BLOCKS} blocks of {BLOCK_SIZE} slots, {block_bytes // 1024} KiB each",
@@ -127,7 +122,7 @@ def play(stage: Stage) -> Figures:
     )
     is_right = _answers_agree(crowd, roomy)
     if stage.mine.answers:
-        is_right = is_right and two == _pair_again() and told == turns(Parts())
+        is_right = is_right and two == _pairs(Parts()) and told == turns(Parts())
     stage.say(_verdict(is_right, bool(stage.mine.answers)))
     machine = _costs(stage)
     stage.score(again, two["recompute"].tokens_recomputed)
@@ -224,13 +219,12 @@ def _answers_agree(crowd: dict[str, Outcome], roomy: Outcome) -> bool:
     return all(outcome.answers == {id: roomy.answers[id] for id in outcome.answers} for outcome in crowd.values())
 
 
-def _pair_again() -> dict[str, Outcome]:
-    """The pair with our parts."""
+def _pairs(parts: Parts) -> dict[str, Outcome]:
+    """A and B in each of the ways."""
     return {
-        "refuse": pair(Parts(), refuse=True),
-        "recompute": pair(Parts()),
-        f"host pool of {HOST_BLOCKS}": pair(Parts(), HOST_BLOCKS),
-        "host pool of 4": pair(Parts(), 4),
+        "refuse": pair(parts, refuse=True),
+        "recompute": pair(parts),
+        **{f"host pool of {n}": pair(parts, n) for n in (HOST_BLOCKS, 4)},
     }
 
 

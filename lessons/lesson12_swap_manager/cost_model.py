@@ -69,7 +69,7 @@ class Platform:
         return num_tokens * self.compute_seconds
 
     def crossing(self, *, per_layer: bool) -> float:
-        """The block size from which moving is quicker than computing; infinite when it never is, 0 when it always is.
+        """The block size above which moving is quicker than computing; infinite: it never is; below 1: it always is.
 
         Per token: 2 × (bytes / link + pieces × seconds per copy / block size) = seconds to compute it.
         """

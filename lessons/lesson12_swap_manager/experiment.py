@@ -24,8 +24,7 @@ BLOCK_SIZE = 4
 # Two requests that do not fit together.
 PAIR_BLOCKS, PAIR_PROMPT, PAIR_ANSWER = 8, 8, 20
 
-# Conversations that come back. Each is two full blocks and one token; the device has room for one, the
-# host for three.
+# Conversations that come back. Each is two full blocks and one token; the device has room for one, the host for three.
 TURNS = "ABCADEA"
 TURN_BLOCKS, TURN_HOST_BLOCKS, TURN_PROMPT = 3, 6, 2 * BLOCK_SIZE + 1
 
@@ -109,7 +108,7 @@ class Figures:
 
 
 def pair(parts: Parts, host_blocks: int = 0, *, refuse: bool = False) -> Outcome:
-    """Two requests in two thirds of the blocks that they come to need."""
+    """Two requests in little more than half of the blocks that they come to need together."""
     house = SmallEngine.of(_refusing(parts, refuse), PAIR_BLOCKS, BLOCK_SIZE, host_blocks, share_prefixes=False)
     requests = [house.add([100 * (i + 1) + j for j in range(PAIR_PROMPT)], PAIR_ANSWER) for i in range(2)]
     steps = house.run()

@@ -37,11 +37,6 @@ class MachineCost:
     recompute_seconds: float
     swap_seconds: dict[int, float]
 
-    @property
-    def bytes_per_second(self) -> float:
-        """Of the quickest swap: bytes moved, out and in, in a second."""
-        return 2 * self.num_tokens * self.token_bytes / min(self.swap_seconds.values())
-
 
 def measure(small: bool, device: str, block_sizes: tuple[int, ...], num_tokens: int) -> MachineCost:
     """The shipped model when `small`; else a random one of 124 M parameters, which is in no cache."""

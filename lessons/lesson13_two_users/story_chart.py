@@ -51,7 +51,11 @@ def timeline(theme: Theme, title: str, service: Service, longest: int, width: in
 def timeline_legend(theme: Theme) -> Text:
     """What its signs mean."""
     glyphs = theme.glyphs
-    return Text(f"{glyphs.waits} waits  {glyphs.prefill} prompt  {glyphs.decode} one token a step", theme.role("quiet"))
+    signs = (
+        f"{glyphs.waits} waits  {glyphs.prefill} prompt  {glyphs.recompute} prompt, computed again  "
+        f"{glyphs.decode} one token a step"
+    )
+    return Text(signs, theme.role("quiet"))
 
 
 def pool_row(theme: Theme, moment: Moment) -> Text:

@@ -21,7 +21,7 @@ from minipaged.order import Order, by_priority, first_come_first_served, shortes
 from minipaged.serving.figures import ServingFigures
 from minipaged.serving.policy import PAGED, POLICIES, Policy
 from minipaged.serving.service import Service, ServiceConfig
-from minipaged.traffic import TimedRequest
+from minipaged.traffic import TimedRequest, first_requests
 
 COST_MODEL = preset("a100-opt-13b")
 BLOCK_SIZE = 16
@@ -115,9 +115,7 @@ def _add_point(points: list[Point], policy: Policy, demand: Demand, rate: float)
     """Serve at a rate. Returns the figures of the time in which requests came: afterwards the service runs empty."""
     service = Service(policy, COST_MODEL, _config())
     for request in demand.requests(rate):
-        service.run_until(request.arrival_seconds)
-        service.clock.wait_until(request.arrival_seconds)
-        service.submit(request)
+        service.receive(request)
     while_they_came = service.figures()
     service.run_until()
     figures = service.figures()
@@ -146,21 +144,17 @@ FIRST_REQUESTS = 14
 
 def first_batches(policy: Policy) -> list[Visit]:
     """The first requests of a quiet hour, one by one."""
-    demand = sharegpt(1e9)
-    requests = [request for request, _ in zip(demand.requests(FIRST_RATE), range(FIRST_REQUESTS), strict=False)]
-    return serve_logged(policy, requests)
+    return serve_logged(policy, first_requests(sharegpt(1e9).requests(FIRST_RATE), FIRST_REQUESTS))
 
 
 def serve_logged(policy: Policy, requests: Iterable[TimedRequest], config: ServiceConfig | None = None) -> list[Visit]:
-    """Serve to the end, and keep each request."""
+    """Serve to the end, and keep each request but those that could never fit."""
     log = RequestLog()
     service = Service(policy, COST_MODEL, config or _config(), [log])
     for request in requests:
-        service.run_until(request.arrival_seconds)
-        service.clock.wait_until(request.arrival_seconds)
-        number = service.engine.num_requests
+        number = service.engine.num_requests  # the next to come has it; one that is refused leaves it to another
         log.expect(number, request)
-        if service.submit(request) is None:
+        if not service.receive(request):
             del log.visits[number]
     service.run_until()
     return list(log.visits.values())

@@ -18,7 +18,7 @@ _GREEDY = Sampling(0.0, None, 1.0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Reckoned:
-    """By hand.
+    """What the arithmetic says of one policy.
 
     Args:
         slots: that a request holds, at a random moment of a busy service.
@@ -58,16 +58,16 @@ def reckon(policy: str, lengths: Lengths, cost_model: CostModel, block_size: int
     }
     slots = at_a_moment(lengths, held[policy])
     running = network.kv_slots / slots
-    steps = fmean(answer for _, answer in lengths)
-    if policy in ("static", "reserve-max"):  # regions of one size: there is no place for a part of one
-        running = float(int(running))
     in_step = running
+    steps = per_answer = fmean(answer for _, answer in lengths)
+    if policy in ("static", "reserve-max"):  # regions of one size: there is no place for a part of one
+        in_step = running = float(int(running))
     if policy == "static":
         answers = [answer for _, answer in lengths]
         size = int(running)
         longest = [max(answers[i : i + size]) for i in range(0, len(answers) - size + 1, size)]
-        in_step, steps = running * steps / fmean(longest), fmean(longest)  # the places of those that ended are empty
-    per_answer = fmean(answer for _, answer in lengths)
+        steps = fmean(longest)
+        in_step = running * per_answer / steps  # the places of those that have ended are empty
     seconds = cost_model.cost(_typical_step(lengths, in_step, live, per_answer), block_size).seconds
     return Reckoned(slots, running, live, seconds, steps, running / (steps * seconds))
 

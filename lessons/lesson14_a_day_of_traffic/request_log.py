@@ -45,7 +45,7 @@ class RequestLog:
 
     def __init__(self) -> None:
         self.visits: dict[int, Visit] = {}  # by sequence
-        self._last: dict[int, float] = {}  # of those that are there: when they got a token, or came
+        self._last: dict[int, float] = {}  # when each got its last token; before its first, when it came
 
     def expect(self, sequence: int, request: TimedRequest) -> None:
         """A request has come."""

@@ -15,8 +15,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from minipaged.serving.prefix_hits import PrefixHits, prefix_hits
+from minipaged.cli.options import MOST_BLOCKS, MOST_REQUESTS, check_range
+from minipaged.serving.prefix_hits import prefix_hits
 from minipaged.traffic import TimedRequest, first_requests, read_mooncake
+
+_COMMAND = "bench hits"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,12 +35,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Count and print."""
-    if min(args.blocks) < 0 or (args.requests is not None and args.requests < 1):
-        raise ValueError("bench hits: --blocks must be at least 0, and --requests at least 1")
-    rows: list[tuple[int, PrefixHits]] = []
+    check_range(_COMMAND, "--requests", args.requests, 1, MOST_REQUESTS)
     for blocks in args.blocks:
-        pool = blocks or sum(len(request.prompt_token_ids) for request in _traffic(args))
-        rows.append((blocks, prefix_hits(_traffic(args), pool)))
+        check_range(_COMMAND, "--blocks", blocks, 0, MOST_BLOCKS)
+    lengths = [len(request.prompt_token_ids) for request in _traffic(args)]
+    for blocks in args.blocks:
+        if 0 < blocks < max(lengths):
+            raise ValueError(
+                f"{_COMMAND}: --blocks is {blocks}; it must be at least {max(lengths)}, the blocks of the longest "
+                "prompt, or 0 for a cache without end"
+            )
+    # As many blocks as all prompts have never run out.
+    rows = [(blocks, prefix_hits(_traffic(args), blocks or sum(lengths))) for blocks in args.blocks]
     if args.json:
         print(json.dumps([{"blocks": blocks, **asdict(hits), "rate": hits.rate} for blocks, hits in rows]))
         return 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
@@ -19,8 +20,9 @@ from pathlib import Path
 from rich.console import Console
 
 from minipaged.cli.latency_chart import latency_chart
+from minipaged.cli.options import MOST_BLOCKS, MOST_REQUESTS, check_range
 from minipaged.cli.serving_report import Run, print_report
-from minipaged.cost_model import PRESETS, preset
+from minipaged.cost_model import PRESETS, CostModel, preset
 from minipaged.order import ORDERS
 from minipaged.progress import ProgressBar
 from minipaged.serving.policy import POLICIES
@@ -37,7 +39,10 @@ from minipaged.traffic import (
     read_traffic,
 )
 
+_COMMAND = "bench serving"
 _MADE_REQUESTS = 1000
+# Requests a second. Below, the clock counts so many seconds that a step's are lost in them; above, all come at once.
+_LEAST_RATE, _MOST_RATE = 1e-6, 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,15 +84,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve, and print."""
-    for name in ("requests", "slots", "block_size", "priorities", "max_tokens", "long_from"):
-        value = getattr(args, name)
-        if value is not None and value < 1:
-            raise ValueError(f"bench serving: --{name.replace('_', '-')} is {value}; it must be at least 1")
-    if args.svg is not None and not args.svg.parent.is_dir():
-        raise ValueError(f"bench serving: --svg {args.svg}: there is no folder {args.svg.parent}")
     console = Console()
     name = args.model or ("h100-llama-8b" if args.trace else "a100-opt-13b")
     cost_model = preset(name)
+    _check(args, cost_model)
     if args.costs and not args.json:
         _print_costs(console, name)
     own_rate = mean_rate(_trace(args, 1)) if args.trace else 1.0
@@ -98,12 +98,9 @@ def run(args: argparse.Namespace) -> int:
     with ProgressBar() as bar:
         for policy_name, order, rate in product(args.policy, args.order, rates):
             policy = replace(POLICIES[policy_name], order=ORDERS[order])
-            title = (
-                policy_name if len(args.order) == 1 else order if len(args.policy) == 1 else f"{policy_name} {order}"
-            )
             done = sum(run.figures.num_requests + run.figures.num_refused for run in runs)
             traffic = _seen(_traffic(args, rate, own_rate), bar, done, total)
-            runs.append(Run(title, rate, serve(policy, traffic, cost_model, _config(args))))
+            runs.append(Run(_title(args, policy_name, order), rate, serve(policy, traffic, cost_model, _config(args))))
     seconds = time.process_time() - began
     if args.svg is not None:
         _draw(args.svg, runs, name)
@@ -119,6 +116,49 @@ def run(args: argparse.Namespace) -> int:
         f"{seconds:.1f} seconds of one core."
     )
     return 0
+
+
+def _check(args: argparse.Namespace, cost_model: CostModel) -> None:
+    """Refuse what cannot be served, before anything is.
+
+    Raises:
+        ValueError: names the option.
+    """
+    for name in ("slots", "block_size", "priorities", "max_batch_tokens", "max_sequences", "max_tokens", "long_from"):
+        check_range(_COMMAND, f"--{name.replace('_', '-')}", getattr(args, name), 1)
+    check_range(_COMMAND, "--requests", args.requests, 1, MOST_REQUESTS)
+    for rate in args.rate or ():
+        check_range(_COMMAND, "--rate", rate, _LEAST_RATE, _MOST_RATE)
+    config = _config(args)
+    block_size, most_slots = config.block_size, MOST_BLOCKS * config.block_size
+    slots = cost_model.network.kv_slots if config.num_slots is None else config.num_slots
+    if args.slots is None and block_size > slots:
+        check_range(_COMMAND, "--block-size", block_size, 1, slots)
+    range_ = f"at least {block_size}, a block of --block-size, and at most {most_slots}"
+    if not block_size <= slots <= most_slots:
+        raise ValueError(f"{_COMMAND}: --slots is {slots}; it must be {range_}")
+    host_slots = config.num_host_slots
+    if host_slots and not block_size <= host_slots <= most_slots:
+        raise ValueError(f"{_COMMAND}: --host-slots is {host_slots}; it must be 0, for no host pool, or {range_}")
+    for name in args.policy:
+        budget = POLICIES[name].max_batch_tokens or config.max_batch_tokens
+        if config.max_sequences > budget:
+            raise ValueError(
+                f"{_COMMAND}: --max-sequences is {config.max_sequences}; it must be at most {budget}, the tokens in a "
+                f"step of --policy {name}, so that each has one"
+            )
+    # os.path: to it, a name that no file can have is simply no folder.
+    if args.svg is not None and not os.path.isdir(args.svg.parent):
+        raise ValueError(f"{_COMMAND}: --svg {args.svg}: there is no folder {args.svg.parent}")
+    if args.svg is not None and os.path.isdir(args.svg):
+        raise ValueError(f"{_COMMAND}: --svg {args.svg}: it is a folder; it must be a file's name")
+
+
+def _title(args: argparse.Namespace, policy: str, order: str) -> str:
+    """What tells a run from the others: its policy, its order, or both."""
+    if len(args.order) == 1:
+        return policy
+    return order if len(args.policy) == 1 else f"{policy} {order}"
 
 
 def _config(args: argparse.Namespace) -> ServiceConfig:
@@ -164,7 +204,11 @@ def _draw(path: Path, runs: list[Run], model: str) -> None:
     for run in sorted(runs, key=lambda run: run.rate):
         lines.setdefault(run.name, []).append((run.rate, run.figures.all.normalised.mean))
     lines = {run.name: lines[run.name] for run in runs}  # in the order of the tables
-    path.write_text(latency_chart(lines, f"{model}: mean normalised latency", "seconds a token"), encoding="utf-8")
+    chart = latency_chart(lines, f"{model}: mean normalised latency", "seconds a token")
+    try:
+        path.write_text(chart, encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"{_COMMAND}: --svg {path}: it cannot be written: {error.strerror}") from None
 
 
 def _print_costs(console: Console, name: str) -> None:

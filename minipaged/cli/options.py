@@ -1,4 +1,6 @@
-"""The options that several commands share, and how they become `EngineConfig`'s fields. Values are checked there."""
+"""The options that several commands share, and how they become `EngineConfig`'s fields. Values are checked there; those
+that become no such field are checked here.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from minipaged.config import ModelConfig
     from minipaged.llm import LLM
 
+MOST_BLOCKS = 4_000_000  # in a pool that is books alone: some 50 bytes each
+MOST_REQUESTS = 10**9
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _SMALL_MODEL_PARAMETERS = 20_000_000
 _ENGINE_OPTIONS = (
@@ -70,6 +74,18 @@ def parse_bytes(text: str) -> int:
         return int(float(match[1]) * _UNITS[match[2]])
     except OverflowError:
         raise argparse.ArgumentTypeError(f"{text[:20]}… is more than any machine has") from None
+
+
+def check_range(command: str, option: str, value: float | None, least: float, most: float | None = None) -> None:
+    """Refuse an option's value that is not in its range; one that was not given is None, and right.
+
+    Raises:
+        ValueError: below `least`, above `most`, or no number.
+    """
+    if value is None or (value >= least and (most is None or value <= most)):
+        return
+    range_ = f"at least {least}" if most is None else f"at least {least} and at most {most}"
+    raise ValueError(f"{command}: {option} is {value}; it must be {range_}")
 
 
 def settle_threads(llm: LLM) -> None:

@@ -27,6 +27,7 @@ class _Guest:
     last: float  # seconds at its last token; before its first, its arrival
     num_output: int = 0
     seen: bool = False  # some of it was computed
+    num_reached: int = 0  # tokens of the prompt that were found or computed by now
 
 
 class _Group:
@@ -61,7 +62,7 @@ class ServingMeter:
         self._first_arrival: float | None = None
         self._now = 0.0
         self._steps = self._finished = self._refused = self._prompt = self._output = 0
-        self._computed = self._recomputed = self._preemptions = self._swapped = self._copied = 0
+        self._cached = self._recomputed = self._preemptions = self._swapped = self._copied = 0
         self._busy = self._running = 0.0
         self._live = self._reserved = self._internal = self._external = self._free = 0.0
 
@@ -92,7 +93,9 @@ class ServingMeter:
             reserved += (slots if slots < guest.final_slots else guest.final_slots) - filled
             if kind != "decode":
                 self._recomputed += num_recomputed
-                self._computed += max(0, min(filled, guest.num_prompt) - start - num_recomputed)
+                # What lies between where it has been and where this chunk starts was found.
+                self._cached += max(0, min(start, guest.num_prompt) - guest.num_reached)
+                guest.num_reached = max(guest.num_reached, min(filled, guest.num_prompt))
                 if not guest.seen:
                     guest.seen = True
                     self._all.waiting.add(began - guest.arrival)
@@ -176,7 +179,7 @@ class ServingMeter:
             long_from=self.long_from,
             batch_size=self._running / busy,
             memory=MemoryShares(*(share / busy for share in shares)),
-            cached_tokens=self._prompt - self._computed,
+            cached_tokens=self._cached,
             recomputed_tokens=self._recomputed,
             preemptions=self._preemptions,
             swapped_blocks=self._swapped,

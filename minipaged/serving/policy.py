@@ -137,15 +137,3 @@ _ALL = (
 )
 POLICIES = {policy.name: policy for policy in _ALL}
 PAGED = POLICIES["paged"]
-SHARING = POLICIES["sharing"]
-
-
-def policy_named(name: str) -> Policy:
-    """A policy by its name.
-
-    Raises:
-        ValueError: there is none.
-    """
-    if name not in POLICIES:
-        raise ValueError(f"policy {name!r} is not known; there are {', '.join(POLICIES)}")
-    return POLICIES[name]

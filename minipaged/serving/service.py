@@ -137,12 +137,16 @@ class Service:
                     if not engine.has_work or clock.now >= seconds:
                         break
 
+    def receive(self, request: TimedRequest) -> bool:
+        """Go on until the request arrives, and submit it."""
+        self.run_until(request.arrival_seconds)
+        self.clock.wait_until(request.arrival_seconds)
+        return self.submit(request)
+
     def serve(self, traffic: Iterable[TimedRequest]) -> ServingFigures:
         """All of the traffic, to the last token."""
         for request in traffic:
-            self.run_until(request.arrival_seconds)
-            self.clock.wait_until(request.arrival_seconds)
-            self.submit(request)
+            self.receive(request)
         self.run_until()
         return self.figures()
 

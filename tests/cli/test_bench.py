@@ -191,9 +191,37 @@ def test_serving_prints_tables_that_fit(capsys: pytest.CaptureFixture[str], monk
     ("arguments", "message"),
     [
         (("--requests", "0"), "bench serving: --requests is 0; it must be at least 1"),
-        (("--rate", "0"), "poisson: rate is 0.0; it must be above 0"),
+        (
+            ("--requests", "9" * 30),
+            "--requests is 999999999999999999999999999999; it must be at least 1 and at most 1000",
+        ),
+        (("--rate", "0"), "bench serving: --rate is 0.0; it must be at least 1e-06 and at most 1000000"),
+        (("--rate", "1", "nan"), "--rate is nan; it must be"),
+        (("--rate", "inf"), "--rate is inf; it must be"),
+        (("--rate", "1e-320"), "--rate is 1e-320; it must be"),
+        (
+            ("--slots", "5"),
+            "bench serving: --slots is 5; it must be at least 16, a block of --block-size, and at most 64000000",
+        ),
+        (("--slots", "100000000000"), "--slots is 100000000000; it must be at least 16,"),
+        (("--slots", "31", "--block-size", "32", "--policy", "static"), "--slots is 31; it must be at least 32,"),
+        (("--block-size", "15729"), "bench serving: --block-size is 15729; it must be at least 1 and at most 15728"),
+        (("--host-slots", "-1"), "--host-slots is -1; it must be 0, for no host pool, or at least 16"),
+        (
+            ("--host-slots", "15", "--policy", "paged-swap"),
+            "--host-slots is 15; it must be 0, for no host pool, or at least 16",
+        ),
+        (("--max-batch-tokens", "0"), "bench serving: --max-batch-tokens is 0; it must be at least 1"),
+        (("--max-sequences", "0"), "bench serving: --max-sequences is 0; it must be at least 1"),
+        (
+            ("--max-sequences", "2049"),
+            "--max-sequences is 2049; it must be at most 2048, the tokens in a step of --policy",
+        ),
+        (("--max-sequences", "600", "--policy", "paged", "chunked"), "it must be at most 512, the tokens in a step of"),
         (("--trace", "nowhere.csv"), "traffic nowhere.csv: it cannot be read: No such file"),
         (("--svg", "nowhere/chart.svg"), "there is no folder nowhere"),
+        (("--svg", "."), "--svg .: it is a folder; it must be a file's name"),
+        (("--svg", "x" * 300, "--requests", "1"), "it cannot be written: File name too long"),
         (("--block-size", "0"), "--block-size is 0"),
     ],
 )
@@ -216,3 +244,26 @@ def test_hits_are_counted_for_each_size(capsys: pytest.CaptureFixture[str], tmp_
     assert cli.main(["bench", "hits", "--trace", str(trace)]) == 0
     shown = capsys.readouterr().out
     assert "no end" in shown and "0.5556" in shown and "0.4444" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--requests", "0"), "bench hits: --requests is 0; it must be at least 1 and at most 1000000000"),
+        (("--requests", "9" * 30), "bench hits: --requests is 999"),
+        (("--blocks", "0", "-1"), "bench hits: --blocks is -1; it must be at least 0 and at most 4000000"),
+        (("--blocks", "1000000000000"), "bench hits: --blocks is 1000000000000; it must be at least 0"),
+        (
+            ("--blocks", "5", "2"),
+            "bench hits: --blocks is 2; it must be at least 3, the blocks of the longest prompt, or 0",
+        ),
+    ],
+)
+def test_hits_refuses(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    trace = tmp_path / "mooncake.jsonl"
+    trace.write_text(json.dumps({"timestamp": 0, "input_length": 1500, "output_length": 5, "hash_ids": [0, 1, 2]}))
+    assert cli.main(["bench", "hits", "--trace", str(trace), *arguments]) == 2
+    out, error = capsys.readouterr()
+    assert out == "" and message in error and error.count("\n") == 1

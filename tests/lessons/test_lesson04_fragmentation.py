@@ -54,6 +54,7 @@ from minipaged.request import Request, Sequence
 from minipaged.runner import TorchRunner
 from minipaged.sampling_params import SamplingParams
 from minipaged.scheduler import Scheduler
+from minipaged.traffic import SHAREGPT
 from minipaged.viz.theme import Theme
 from tests.house import House, lone_sequence, manager
 from tests.test_scheduler_machine import SchedulerMachine
@@ -383,17 +384,21 @@ def test_made_requests_have_the_means_that_they_should_and_are_always_the_same()
         assert mean(requests, lambda r: r.prompt) == pytest.approx(prompt, rel=0.01)
         assert mean(requests, lambda r: r.answer) == pytest.approx(answer, rel=0.01)
         assert all(1 <= r.prompt <= 1024 and 1 <= r.answer <= 1024 for r in requests)
-    assert made_requests(50, 100, 100, seed=1) != made_requests(50, 100, 100, seed=2)
+    assert made_requests(50, SHAREGPT, seed=1) != made_requests(50, SHAREGPT, seed=2)
 
 
 def test_lengths_are_read_from_a_trace(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
-    path.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n1,374,44\n2,3000,10\n3,5,0\n4,7,1\n5,8,2\n")
-    assert read_requests(path, 2, 2048) == [RecordedRequest(374, 44), RecordedRequest(7, 1)]
+    head, second = "TIMESTAMP,ContextTokens,GeneratedTokens\n", "2023-11-16 18:17:03"
+    path.write_text(
+        head + "".join(f"{second},{lengths}\n" for lengths in ("374,44", "3000,10", "2047,1", "2048,1", "8,2"))
+    )
+    assert read_requests(path, 2, 2048) == [RecordedRequest(374, 44), RecordedRequest(2047, 1)]
+    assert read_requests(path, 9, 2048)[2:] == [RecordedRequest(8, 2)]
     path.write_text("prompt,answer\n1,2\n")
     with pytest.raises(ValueError, match="ContextTokens and GeneratedTokens"):
         read_requests(path, 2, 2048)
-    path.write_text("ContextTokens,GeneratedTokens\n3000,2\n")
+    path.write_text(f"{head}{second},3000,2\n")
     with pytest.raises(ValueError, match="no request whose prompt and answer fit in 2048"):
         read_requests(path, 2, 2048)
     with pytest.raises(ValueError, match="cannot be read"):
@@ -502,7 +507,7 @@ def test_the_map_shows_each_slot_once_and_says_who_was_refused() -> None:
 
 def test_the_lesson_plays(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     svg, trace = tmp_path / "picture.svg", tmp_path / "trace.csv"
-    rows = "".join(f"{i},{100 + i},{20 + i}\n" for i in range(30))
+    rows = "".join(f"2023-11-16 18:17:{i:02},{100 + i},{20 + i}\n" for i in range(30))
     trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n" + rows)
     options = ["--small", "--trace", str(trace), "--predict", "505", "44 %", "--svg", str(svg)]
     assert main(options) == 0

@@ -144,10 +144,8 @@ def test_the_log_agrees_with_the_meter() -> None:
     log = RequestLog()
     service = Service(PAGED, COST_MODEL, ServiceConfig(), [log])
     for request in requests:
-        service.run_until(request.arrival_seconds)
-        service.clock.wait_until(request.arrival_seconds)
         log.expect(service.engine.num_requests, request)
-        service.submit(request)
+        service.receive(request)
     service.run_until()
     figures, visits = service.figures(), list(log.visits.values())
     assert figures.preemptions == 0 and len(visits) == figures.num_finished == len(requests)
@@ -157,6 +155,12 @@ def test_the_log_agrees_with_the_meter() -> None:
     assert max(v.began - v.arrival for v in visits) == pytest.approx(figures.all.waiting.longest)
     stood_still = max(figures.all.first_token.longest, figures.all.between_tokens.longest)
     assert max(visit.stood_still for visit in visits) == pytest.approx(stood_still)
+
+
+def test_who_could_never_fit_is_not_kept() -> None:
+    served, too_long = TimedRequest(0.0, (3,) * 10, 4), TimedRequest(0.1, (4,) * 3000, 4)
+    visits = serve_logged(PAGED, [served, too_long])
+    assert [(visit.num_prompt, visit.ended > 0) for visit in visits] == [(10, True)]
 
 
 def test_quantiles_are_values_that_were_there() -> None:

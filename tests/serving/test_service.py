@@ -11,11 +11,11 @@ from itertools import islice
 
 import pytest
 
-from minipaged.cost_model import LLAMA_8B, OPT_13B, CostModel, Machine, preset
+from minipaged.cost_model import LLAMA_8B, CostModel, Machine, preset
 from minipaged.order import ORDERS, patient, shortest_first
 from minipaged.plan import Chunk, Sampling, StepPlan
 from minipaged.serving.figures import ServingFigures
-from minipaged.serving.policy import PAGED, POLICIES, policy_named
+from minipaged.serving.policy import PAGED, POLICIES
 from minipaged.serving.service import Service, ServiceConfig, serve
 from minipaged.trace import StepRecord
 from minipaged.traffic import SHAREGPT, TimedRequest, closely_limited, poisson
@@ -159,6 +159,17 @@ def test_what_is_shared_is_not_computed() -> None:
     assert shared.all.first_token.mean < alone.all.first_token.mean
 
 
+def test_what_only_waits_was_not_found() -> None:
+    """Figures in the middle: one is computed to its 64th token, the other has just come."""
+    service = Service(PAGED, OPT, replace(SMALL, max_batch_tokens=64))
+    service.submit(TimedRequest(0.0, (3,) * 100, 5))
+    service.engine.step()
+    service.submit(TimedRequest(0.0, (4,) * 100, 5))
+    assert (service.figures().prompt_tokens, service.figures().cached_tokens) == (200, 0)
+    service.run_until()
+    assert service.figures().cached_tokens == 0
+
+
 # Orders --------------------------------------------------------------------------------------------------------------
 
 
@@ -219,10 +230,8 @@ def test_two_services_meet_at_the_same_moment() -> None:
     services = [Service(POLICIES[name], OPT, SMALL) for name in ("static", "paged")]
     for request in some_traffic(30):
         for service in services:
-            service.run_until(request.arrival_seconds)
-            assert service.clock.now >= request.arrival_seconds or not service.has_work
-            service.clock.wait_until(request.arrival_seconds)
-            service.submit(request)
+            assert service.receive(request)
+            assert service.clock.now >= request.arrival_seconds
     done = [service.figures().num_finished for service in services]
     assert done[0] < done[1]
     for service in services:
@@ -282,10 +291,3 @@ def test_memory_does_not_grow_with_the_traffic() -> None:
         assert service.figures().num_finished == 650
         # A histogram's buckets come one by one; a request's tokens alone would be more than a thousand bytes.
         assert (sizes[2] - sizes[1]) / 450 < 100
-
-
-def test_the_oracle_and_the_policies_by_name() -> None:
-    assert policy_named("paged") is PAGED
-    with pytest.raises(ValueError, match="policy 'magic' is not known; there are static, reserve-max"):
-        policy_named("magic")
-    assert OPT_13B.max_positions == 2048
