@@ -15,7 +15,7 @@ def region_size(n: int) -> int:
 
 
 class Buddy(BuddyBooks):
-    """Gives out regions of token slots, each a power of two long. See `BuddyBooks` for what it is made of."""
+    """Gives out regions of token slots, each a power of two long."""
 
     def granted(self, n: int) -> int:
         """Slots that a region for `n` takes."""
