@@ -45,6 +45,6 @@ def patient(order: Order, per_request: float) -> Order:
 ORDERS: dict[str, Order] = {
     "fcfs": first_come_first_served,
     "shortest": shortest_first,
-    "patient": patient(shortest_first, 10),
+    "patient": patient(shortest_first, 10),  # each that comes later counts as 10 tokens longer
     "priority": by_priority,
 }

@@ -13,7 +13,7 @@ from minipaged.scheduler import Memory, Scheduler
 
 
 class StaticBatches(Scheduler):
-    """See `Scheduler`. Its budget is at least as large as the memory, so that memory alone bounds a batch."""
+    """See `Scheduler`. Its budget is at least as large as the memory, so it is places and memory that bound a batch."""
 
     def __init__(self, memory: Memory, *, max_batch_tokens: int = 2048, **options: Any) -> None:
         super().__init__(memory, max_batch_tokens=max(max_batch_tokens, memory.total_slots), **options)
@@ -25,5 +25,5 @@ class StaticBatches(Scheduler):
             self._go_on(chunks, self.max_batch_tokens)
             self._waiting_cause = "the batch is not over" if self._waiting else None
         else:
-            self._admit(chunks, self.max_batch_tokens, True)
+            self._admit(chunks, self.max_batch_tokens, enough=True)
         return self._finished_plan(chunks)

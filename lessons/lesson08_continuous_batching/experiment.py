@@ -25,7 +25,7 @@ from minipaged.model.tokenizer import Tokenizer
 from minipaged.parts import Parts
 from minipaged.trace import StepRecord
 
-#: Lesson 3's requests: prompts, and how many tokens of answer their askers want at most.
+# Lesson 3's requests: prompts, and how many tokens of answer their askers want at most.
 WORK = (
     ("What is the sun?", 24), ("Tell me about the brain.", 100), ("请写一首关于春天的诗。", 100),
     ("Write a poem about spring.", 100), ("什么是量子纠缠", 40), ("What is bread?", 12),

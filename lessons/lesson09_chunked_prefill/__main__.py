@@ -67,17 +67,17 @@ def play(stage: Stage) -> Figures:
     stage.act(2, "a budget of tokens")
     stage.picture(_bars(stage.theme, naive, chunked, min(stage.console.width, 100)), "prefill first, and with a budget")
     stage.table(
-        "What the arrival cost",
-        ["way", "longest gap of A, B, C", "", "until D's first token", ""],
+        "What the arrival cost A, B and C, and how long D waited",
+        ["way", "longest gap", "", "D's first token", ""],
         [
             (
-                run_.name,
-                f"{run_.gap_tokens} tokens",
-                f"{run_.gap_seconds * 1e3:.1f} ms",
-                many(run_.first_steps, "step"),
-                f"{run_.first_seconds * 1e3:.1f} ms",
+                way.name,
+                f"{way.gap_tokens} tokens",
+                f"{way.gap_seconds * 1e3:.1f} ms",
+                many(way.first_steps, "step"),
+                f"{way.first_seconds * 1e3:.1f} ms",
             )
-            for run_ in (naive, chunked)
+            for way in (naive, chunked)
         ],
     )
     runs = () if stage.small else sweep(BUDGETS, made_of, stage.device)
@@ -118,17 +118,17 @@ def _tell_sweep(stage: Stage, runs: Sequence[Arrival]) -> None:
     first = runs[0]
     stage.table(
         f"The same with a random model of 12.6 million weights: {len(WRITERS)} write, {PROMPT_TOKENS} tokens come",
-        ["budget", "longest gap", "", "first token after", "", "as prefill first"],
+        ["budget", "longest gap", "", "first token", "", "as prefill first"],
         [
             (
-                run_.name,
-                f"{run_.gap_tokens} tokens",
-                f"{run_.gap_seconds * 1e3:.0f} ms",
-                many(run_.first_steps, "step"),
-                f"{run_.first_seconds * 1e3:.0f} ms",
-                f"{run_.first_seconds / first.first_seconds:.1f} ×",
+                way.name,
+                f"{way.gap_tokens} tokens",
+                f"{way.gap_seconds * 1e3:.0f} ms",
+                many(way.first_steps, "step"),
+                f"{way.first_seconds * 1e3:.0f} ms",
+                f"{way.first_seconds / first.first_seconds:.1f} ×",
             )
-            for run_ in runs
+            for way in runs
         ],
         highlight=str(BUDGET),
     )

@@ -105,7 +105,7 @@ class Room:
         writers: prompts of those who are writing when the long prompt comes.
         long: the long prompt.
         device: where the model runs.
-        parts: of the engine; its scheduler is not used.
+        options: of the engine, beside its memory.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ from minipaged.viz.block_map import block_map
 from minipaged.viz.history import History
 from minipaged.viz.picture import Picture
 from minipaged.viz.sequence_view import block_tables
-from minipaged.viz.theme import Theme, name
+from minipaged.viz.theme import Theme, many, name
 from minipaged.viz.tree_view import prefix_tree
 
 ALL_HERE = QUESTIONS[-1].step  # the step in which the last question comes
@@ -107,11 +107,12 @@ def play(stage: Stage) -> Figures:
         ],
         highlight="",
     )
+    _, b, _, d, e, _ = shared.asked
     stage.say(
-        "B shares three full blocks. D shares two, and half of a third: that one is copied, because D goes on in "
-        "it with other words. E finds all of A's question and still computes one token, for its logits. F asks the "
-        "same, but with a salt of its own, so it has a root of its own and finds nothing. The tree and the map at "
-        "that step:"
+        f"B shares {b.num_in_place // BLOCK_SIZE} full blocks. D shares {d.num_in_place // BLOCK_SIZE}, and "
+        f"{d.num_copied} tokens of the next: that one is copied, because D goes on in it with other words. E finds all "
+        f"of A's question and still computes {many(e.num_computed, 'token')}, for its logits. F asks the same, but "
+        "with a salt of its own, so it has a root of its own and finds nothing. The tree and the map at that step:"
     )
     stage.picture(picture, "the prefix tree, and the blocks")
     same = _first_lines(shared.texts) == _first_lines(alone.texts) and shared.answers == alone.answers

@@ -28,6 +28,8 @@ MISCONCEPTIONS = {
     "becomes a leaf again, and its block is never given up.",
     "beginning_taken_out": "Only a leaf can go. Below a block that is gone nothing can be reached, since every walk "
     "begins at the root: the blocks there would be lost with their tokens in them.",
+    "root_taken_out": "A root stands for no block, and no parent has it on file: it is where all walks of a salt "
+    "begin. Even when it has no children there is nothing to take out, and the caller must be told so.",
     "matched_to_the_end": "One token must be left to compute, even when all are cached: the next token is drawn from "
     "the logits of the last one, and logits are not in the cache. The walk stops before `stop`, not at the end.",
     "partial_block_as_full": "A block of which only the beginning matches is no part of the path: its other slots hold "
@@ -86,6 +88,10 @@ def task_1(exercise: ModuleType) -> None:
     expect("[7, 7] after [5, 6] is still there", tree.child(other, (7, 7)) is twin, True)
     tree.take_out(first)
     expect("[1, 2] is a leaf now and was taken out; root.num_children", root.num_children, 1)
+    tree.take_out(twin)
+    tree.take_out(other)
+    because = MISCONCEPTIONS["root_taken_out"]
+    expect_error("take_out(root), when all below it were taken out", ValueError, lambda: tree.take_out(root), because)
     _random_tree(exercise)
 
 

@@ -15,8 +15,8 @@ class PrefixTree(prefix_tree.PrefixTree):
         return self.child(parent, tokens) or super().insert(parent, tokens)
 
     def take_out(self, node: Node) -> None:
-        if node.num_children:
-            raise ValueError(f"{node} is not a leaf")
+        if node.parent is None or node.num_children:
+            raise ValueError(f"PrefixTree.take_out: {node} is no leaf; only a leaf can go")
         self.remove(node)
 
     def follow(self, node: Node, tokens: Items[int], start: int, stop: int) -> list[Node]:

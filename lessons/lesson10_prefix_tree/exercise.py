@@ -36,7 +36,7 @@ class PrefixTree(GivenTree):
         """Task 1, too. A leaf leaves the tree: `child` does not find it any more, its parent has one child less.
 
         Raises:
-            ValueError: it has children. Nothing has changed then.
+            ValueError: it has children, or it is a root, which stands for no block. Nothing has changed then.
         """
         raise NotImplementedError("lesson 10, task 1: take a leaf out")
 

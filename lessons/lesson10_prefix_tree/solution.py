@@ -25,8 +25,10 @@ class PrefixTree(GivenTree):
 
     def take_out(self, node: Node) -> None:
         """Only the end of a path can go: what is below a block means nothing without it."""
-        if node.num_children or node.parent is None:
-            raise ValueError(f"PrefixTree.take_out: {node} has {node.num_children} children, or is a root")
+        if node.parent is None:
+            raise ValueError(f"PrefixTree.take_out: {node} is a root; only a leaf can go")
+        if node.num_children:
+            raise ValueError(f"PrefixTree.take_out: {node} has {node.num_children} children; only a leaf can go")
         del self.nodes[node.parent.id, node.tokens]
         node.parent.num_children -= 1
 

@@ -141,7 +141,8 @@ def play(stage: Stage) -> Figures:
         ],
         highlight="",
     )
-    traffic = tuple(over_traffic(name, NUM_REQUESTS // 10 if stage.small else NUM_REQUESTS) for name in MEAN_LENGTHS)
+    num_requests = NUM_REQUESTS // 10 if stage.small else NUM_REQUESTS
+    traffic = tuple(over_traffic(data_set, num_requests) for data_set in MEAN_LENGTHS)
     stage.table(
         f"The formula over whole requests with the mean lengths of two data sets, n = {_slashed(COUNTED_ANSWERS)}",
         ["lengths of", "prompt, mean", "answer, mean", "saved, ours", "reported by the paper"],

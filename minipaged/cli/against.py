@@ -7,6 +7,7 @@ a cache, what is found in it. The first such difference is what this is for, so 
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 from rich.console import Console
@@ -34,9 +35,8 @@ from minipaged.viz.stage import perform, why_no_picture
 from minipaged.viz.theme import Theme, name
 
 OURS = "paged"
-RESERVING = Parts(memory=in_engine(ReservingCache))
 OTHERS: dict[str, Parts | None] = {  # name -> parts of an engine with a contiguous memory; None: blocks, as ours
-    "reserve-max": RESERVING,
+    "reserve-max": Parts(memory=in_engine(ReservingCache)),
     "buddy": Parts(memory=in_engine(BuddyCache)),
     "static": Parts(memory=in_engine(ReservingCache), scheduler=StaticBatches),
     "no-sharing": None,
@@ -50,6 +50,9 @@ class Side:
         name: for a reader.
         llm: the engine.
         arrivals: in their order.
+
+    Attributes:
+        looks: one for each step that was made.
     """
 
     def __init__(self, name: str, llm: LLM, arrivals: list[Arrival]) -> None:
@@ -91,9 +94,10 @@ class Side:
     def why_not(self, sequence: int) -> str:
         """Why a sequence that waits was not let in, as far as this side can say."""
         waiting = self.scheduler.waiting
-        if not waiting or waiting[0].id != sequence:
-            first = f"behind {name(waiting[0].id)}" if waiting else "not at all"
-            return f"lets it wait {first}"
+        if all(other.id != sequence for other in waiting):  # its prompt, from which it is forked, is not computed yet
+            return "has not come to it yet"
+        if waiting[0].id != sequence:
+            return f"lets it wait behind {name(waiting[0].id)}"
         cause, memory = self.scheduler.waiting_cause, self.memory
         if cause == "no blocks" and isinstance(memory, ContiguousCache):
             needed = memory.slots_needed(waiting[0], self.scheduler.max_batch_tokens)
@@ -143,7 +147,8 @@ class Duel:
         left, right = self.left.looks[-1].record, self.right.looks[-1].record
         for kind, tell in (("admit", self._admitted), ("preempt", self._preempted)):
             ours, others = _who(left, kind), _who(right, kind)
-            for sequence in sorted(ours ^ others):
+            if ours != others:
+                sequence = min(ours ^ others)
                 winner, loser = (self.left, self.right) if sequence in ours else (self.right, self.left)
                 return f"Step {left.step}: {tell(winner, loser, sequence)}."
         if isinstance(self.right.memory, KVManager):  # else it has no cache in which anything could be found
@@ -201,8 +206,6 @@ def show(
     Returns:
         The exit status.
     """
-    from contextlib import ExitStack
-
     fight = duel(other, model, options, arrivals)
     settle_threads(fight.left.llm)
     console = Console(highlight=False)

@@ -149,8 +149,7 @@ class Feed:
         self._arrivals = deque(arrivals)
         self._streams: list[Stream] = []  # a stream that is let go cancels its request
         self._titles: dict[int, str] = {}
-        for number, arrival in enumerate(arrivals):
-            self._require_fit(arrival, number)
+        self._require_fit([self._request(arrival, number) for number, arrival in enumerate(arrivals)])
 
     @property
     def failed(self) -> bool:
@@ -184,23 +183,39 @@ class Feed:
         self._llm.step()
         return True
 
-    def _require_fit(self, arrival: Arrival, number: int) -> None:
-        """Now, and not in the middle of the show; `number` will be the request's."""
+    def _request(self, arrival: Arrival, number: int) -> Request:
+        """What will be asked of the engine; `number` will be the request's."""
         llm, prompt = self._llm, arrival.prompt
         if llm.tokenizer is None and (isinstance(prompt, str) or arrival.params.stop):
             raise ValueError(
-                f"workload, {arrival.origin}: this model has no tokenizer.json; give token ids, and no stop strings"
+                f"{arrival.origin}: this model has no tokenizer.json; give a --workload of token ids, and no stop "
+                "strings"
             )
         if isinstance(prompt, str):
             assert llm.tokenizer is not None
             prompt = tuple(llm.tokenizer.encode(prompt))
         last = llm.model_config.vocab_size - 1
         if max(prompt) > last:
-            raise ValueError(f"workload, {arrival.origin}: token id {max(prompt)} is above the model's last, {last}")
-        try:
-            llm.engine.scheduler.require_fit(Request(number, prompt, arrival.params, 0, frozenset()))
-        except ValueError as error:
-            raise ValueError(f"workload, {arrival.origin}: {error}") from None
+            raise ValueError(f"{arrival.origin}: token id {max(prompt)} is above the model's last, {last}")
+        return Request(number, prompt, arrival.params, 0, frozenset())
+
+    def _require_fit(self, requests: list[Request]) -> None:
+        """Now, and not in the middle of the show."""
+        for request, arrival in zip(requests, self._arrivals, strict=True):
+            try:
+                self._llm.engine.scheduler.require_fit(request)
+            except ValueError as error:
+                raise ValueError(f"{arrival.origin}: {error}; {self._what_fits(requests)}") from None
+
+    def _what_fits(self, requests: list[Request]) -> str:
+        """What a user can do about a request that does not fit."""
+        scheduler = self._llm.engine.scheduler
+        slots = max(len(request.prompt_token_ids) + request.params.max_tokens - 1 for request in requests)
+        if scheduler.max_positions is not None and slots > scheduler.max_positions:
+            return "give a --workload of shorter ones"
+        if scheduler.memory.max_sequence_slots < scheduler.memory.total_slots:  # regions that are powers of two
+            return "give more --blocks"
+        return f"give --blocks {-(-slots // self._llm.kv_cache.block_size)} or more"
 
 
 def add_speed_option(parser: argparse.ArgumentParser) -> None:

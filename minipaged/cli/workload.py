@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ class Arrival:
         params: how to answer it.
         arrive_step: it is there before this step.
         title: a few words for a reader.
-        origin: where it was read, such as "line 3".
+        origin: where it was read, such as "workload, line 3".
     """
 
     prompt: str | tuple[int, ...]
@@ -56,9 +56,12 @@ def read_workload(path: Path) -> list[Arrival]:
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"the workload {path} cannot be read: {reason}") from None
     try:
-        return parse_workload(lines)
+        arrivals = parse_workload(lines)
     except ValueError as error:
         raise ValueError(f"the workload {path}: {error}") from None
+    if path == BUILT_IN:  # its lines say nothing to somebody who never saw them
+        return [replace(arrival, origin="the built-in workload") for arrival in arrivals]
+    return arrivals
 
 
 def parse_workload(lines: Iterable[str]) -> list[Arrival]:
@@ -67,7 +70,7 @@ def parse_workload(lines: Iterable[str]) -> list[Arrival]:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                arrivals.append(_arrival(line, f"line {number}"))
+                arrivals.append(_arrival(line, f"workload, line {number}"))
             except ValueError as error:
                 raise ValueError(f"line {number}: {error}") from None
     if not arrivals:

@@ -16,7 +16,8 @@ from minipaged.viz.picture import Picture, heading
 from minipaged.viz.slot_map import Region, capital, legend, slot_map
 from minipaged.viz.theme import Theme, many, with_names
 
-GAP = 2
+_GAP = 2  # cells between the halves
+_LINES_BESIDE_SLOTS = 7  # a half's heading and three facts, the legend, an empty line before it and before the verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,20 @@ class Half:
 
 
 def side_by_side(left: Half, right: Half, verdict: str, theme: Theme, width: int, height: int) -> Picture:
-    """Both halves beside each other, and below them the verdict, if there is one."""
+    """Both halves beside each other, and below them the verdict.
+
+    Args:
+        left, right: of the same step, with as many slots.
+        verdict: where they part and why; "" as long as they do not.
+        theme: how things look.
+        width, height: cells.
+    """
     said = [Text(line, theme.role("warning")) for line in textwrap.wrap(theme.text(with_names(verdict)), width)]
-    half_width = (width - GAP) // 2
-    rows = max(height - len(said) - 7, 1)
+    half_width = (width - _GAP) // 2
+    rows = max(height - len(said) - _LINES_BESIDE_SLOTS, 1)
     first, per_cell = _half(left, theme, half_width, rows)
     second, _ = _half(right, theme, half_width, rows)
-    lines = [*first.beside(second, half_width, " " * GAP), Text(), legend(theme, per_cell)]
+    lines = [*first.beside(second, half_width, " " * _GAP), Text(), legend(theme, per_cell)]
     return Picture([*lines, *([Text(), *said] if said else [])]).fitted(width, height)
 
 

@@ -102,3 +102,18 @@ def test_the_command_without_a_terminal(tiny_folder: Path, tmp_path: Path, capsy
     assert "static lets it wait: the batch is not over" in out and "replay" in out
     with TraceReader(record) as trace:
         assert len(trace) == 3
+
+
+def test_who_is_not_forked_yet_is_not_said_to_wait(tiny_folder: Path) -> None:
+    """Ours finds the second prompt in its cache; its second answer is in while the other computes the prompt."""
+    prompt = list(range(1, 41))
+    work: list[dict[str, object]] = [
+        {"prompt": prompt, "max_tokens": 1, "ignore_eos": True},
+        {"prompt": prompt, "max_tokens": 2, "n": 2, "ignore_eos": True, "arrive_step": 6},
+    ]
+    lines = parse_workload(json.dumps(line) for line in work)
+    options = {**OPTIONS, "max_batch_tokens": 8, "max_sequences": 1}
+    found = duel("reserve-max", str(tiny_folder), options, lines)
+    while found.step():
+        pass
+    assert found.verdict == "Step 7: paged admits C; reserve-max has not come to it yet."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from minipaged.cli import main
 from minipaged.cli.watch import Feed
+from minipaged.cli.workload import BUILT_IN, read_workload
+from minipaged.llm import LLM
 from minipaged.trace_file import TraceReader
 
 WORK = """
@@ -54,7 +57,8 @@ def test_in_a_pipe_a_workload_is_run_and_summed_up(
     [
         (
             '{"prompt": "x", "max_tokens": 60}',
-            "line 1: request 0 needs 60 token slots (prompt 1 + max_tokens 60 - 1), above the 56",
+            "workload, line 1: request 0 needs 60 token slots (prompt 1 + max_tokens 60 - 1), above the 56 token slots "
+            "the pool can give it; give --blocks 15 or more",
         ),
         ('{"prompt": [1, 99999999]}', "line 1: token id 99999999 is above"),
         ('{"prompt": "x", "colour": 1}', "line 1: SamplingParams: unknown option 'colour'"),
@@ -69,6 +73,28 @@ def test_a_request_that_cannot_be_run_is_refused_before_anything_is(
     output = capsys.readouterr()
     assert complaint in output.err and output.err.count("\n") == 1
     assert "steps:" not in output.out
+
+
+@pytest.mark.parametrize("other", [[], ["--against", "no-sharing"]])
+def test_a_pool_too_small_for_the_built_in_workload_says_how_many_blocks_it_needs(
+    other: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody who gave no workload is told of its lines; what is told to be enough, is."""
+    assert main(["watch", "--blocks", "8", *other]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("minipaged: the built-in workload: request 0 needs") and told.count("\n") == 1
+    match = re.search(r"give --blocks (\d+) or more$", told)
+    assert match is not None
+    enough = int(match[1])
+    llm, arrivals = LLM("tiny-gpt", num_blocks=enough, block_size=8), read_workload(BUILT_IN)
+    assert not Feed(llm, arrivals).is_done
+    with pytest.raises(ValueError, match=f"give --blocks {enough} or more"):
+        Feed(LLM("tiny-gpt", num_blocks=enough - 1, block_size=8), arrivals)
+
+
+def test_regions_that_are_powers_of_two_need_a_larger_pool(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", "--blocks", "15", "--against", "buddy"]) == 2  # 120 slots, and 64 in a row
+    assert capsys.readouterr().err.endswith("above the 64 token slots the pool can give it; give more --blocks\n")
 
 
 def test_a_workload_is_not_overwritten_by_its_own_trace(

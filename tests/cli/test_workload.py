@@ -27,7 +27,7 @@ def test_lines_become_requests_in_their_order_of_arrival() -> None:
         SamplingParams(n=2, max_tokens=5, seed=3, temperature=0.8),
         SamplingParams(temperature=0),
     ]
-    assert [arrival.origin for arrival in arrivals] == ["line 3", "line 1", "line 4"]
+    assert [arrival.origin for arrival in arrivals] == ["workload, line 3", "workload, line 1", "workload, line 4"]
 
 
 def test_a_line_ends_with_its_line_feed_alone(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_line_ends_with_its_line_feed_alone(tmp_path: Path) -> None:
     path.write_bytes('\ufeff{"prompt": "one\u2028two\x85three"}\r\n\r\n{"prompt": "four"}\r\n'.encode())
     arrivals = read_workload(path)
     assert [arrival.prompt for arrival in arrivals] == ["one\u2028two\x85three", "four"]
-    assert [arrival.origin for arrival in arrivals] == ["line 1", "line 3"]
+    assert [arrival.origin for arrival in arrivals] == ["workload, line 1", "workload, line 3"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ class Regions:
         num_slots: slots in the pool, at least 1.
 
     Raises:
-        ValueError: `num_slots` is below 1, or a region that nobody holds is given back.
+        ValueError: `num_slots` is below 1, or a region that nobody holds is given back or resized.
     """
 
     def __init__(self, num_slots: int) -> None:
@@ -78,6 +78,8 @@ class Regions:
         Returns:
             Its first slot now; None, and nothing changed, when no hole is long enough.
         """
+        if base not in self.taken:
+            raise ValueError(f"Regions.resize: no region starts at slot {base}")
         holes, length = list(self.holes), self.taken[base]
         self.free(base)
         i = bisect_left(self.holes, (base + 1,)) - 1  # the hole in which the region lay
