@@ -6,8 +6,8 @@
                                   https://github.com/kvcache-ai/Mooncake)
         --vllm-python PATH        the interpreter of an environment that has vLLM's CPU build
 
-In the page, `<!-- measured by: minipaged bench scheduler -->` stands over the block that it fills, and the line below the
-block says when.
+In the page, `<!-- measured by: minipaged bench scheduler -->` stands over the block that it fills, and the line below
+the block says when.
 """
 
 from __future__ import annotations
