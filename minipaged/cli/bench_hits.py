@@ -18,6 +18,8 @@ from rich.table import Table
 from minipaged.serving.prefix_hits import PrefixHits, prefix_hits
 from minipaged.traffic import TimedRequest, first_requests, read_mooncake
 
+_MOST_BLOCKS = 10**7  # the books are kept block by block, and must fit into this machine's memory
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """--trace, --blocks, --requests, --json."""
@@ -32,8 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Count and print."""
-    if min(args.blocks) < 0 or (args.requests is not None and args.requests < 1):
-        raise ValueError("bench hits: --blocks must be at least 0, and --requests at least 1")
+    if not 0 <= min(args.blocks) <= max(args.blocks) <= _MOST_BLOCKS:
+        raise ValueError(f"bench hits: --blocks is {args.blocks}; each must be 0 to {_MOST_BLOCKS}")
+    if args.requests is not None and args.requests < 1:
+        raise ValueError(f"bench hits: --requests is {args.requests}; it must be at least 1")
     rows: list[tuple[int, PrefixHits]] = []
     for blocks in args.blocks:
         pool = blocks or sum(len(request.prompt_token_ids) for request in _traffic(args))

@@ -38,6 +38,7 @@ from minipaged.traffic import (
 )
 
 _MADE_REQUESTS = 1000
+_MOST_SLOTS = 10**8  # of a pool; its books are kept block by block, and must fit into this machine's memory
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,12 +80,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve, and print."""
-    for name in ("requests", "slots", "block_size", "priorities", "max_tokens", "long_from"):
+    for name in ("requests", "block_size", "priorities", "max_tokens", "long_from"):
         value = getattr(args, name)
         if value is not None and value < 1:
             raise ValueError(f"bench serving: --{name.replace('_', '-')} is {value}; it must be at least 1")
+    for name, least in (("slots", 1), ("host_slots", 0)):
+        value = getattr(args, name)
+        if value is not None and not least <= value <= _MOST_SLOTS:
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"bench serving: {option} is {value}; it must be {least} to {_MOST_SLOTS}")
     if args.svg is not None and not args.svg.parent.is_dir():
         raise ValueError(f"bench serving: --svg {args.svg}: there is no folder {args.svg.parent}")
+    if args.svg is not None and args.svg.is_dir():
+        raise ValueError(f"bench serving: --svg {args.svg}: it is a folder; it must be a file")
     console = Console()
     name = args.model or ("h100-llama-8b" if args.trace else "a100-opt-13b")
     cost_model = preset(name)
@@ -105,20 +113,24 @@ def run(args: argparse.Namespace) -> int:
             traffic = _seen(_traffic(args, rate, own_rate), bar, done, total)
             runs.append(Run(title, rate, serve(policy, traffic, cost_model, _config(args))))
     seconds = time.process_time() - began
-    if args.svg is not None:
-        _draw(args.svg, runs, name)
     if args.json:
         print(json.dumps([{"name": run.name, "rate": run.rate, **asdict(run.figures)} for run in runs]))
-        return 0
+    else:
+        _print_report(console, args, runs, name, seconds)
+    if args.svg is not None:  # last: a full disk takes no figure away
+        _draw(args.svg, runs, name)
+    return 0
+
+
+def _print_report(console: Console, args: argparse.Namespace, runs: list[Run], model: str, seconds: float) -> None:
     print_report(console, runs, by_length=args.order != ["fcfs"])
     simulated = sum(run.figures.seconds for run in runs)
     finished = sum(run.figures.num_finished for run in runs)
     steps = sum(run.figures.num_steps for run in runs)
     console.print(
-        f"{name}: {finished:,} requests in {steps:,} steps, {simulated:,.0f} simulated seconds; the bookkeeping took "
+        f"{model}: {finished:,} requests in {steps:,} steps, {simulated:,.0f} simulated seconds; the bookkeeping took "
         f"{seconds:.1f} seconds of one core."
     )
-    return 0
 
 
 def _config(args: argparse.Namespace) -> ServiceConfig:
@@ -164,7 +176,11 @@ def _draw(path: Path, runs: list[Run], model: str) -> None:
     for run in sorted(runs, key=lambda run: run.rate):
         lines.setdefault(run.name, []).append((run.rate, run.figures.all.normalised.mean))
     lines = {run.name: lines[run.name] for run in runs}  # in the order of the tables
-    path.write_text(latency_chart(lines, f"{model}: mean normalised latency", "seconds a token"), encoding="utf-8")
+    chart = latency_chart(lines, f"{model}: mean normalised latency", "seconds a token")
+    try:
+        path.write_text(chart, encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"bench serving: --svg {path}: it cannot be written: {error.strerror}") from None
 
 
 def _print_costs(console: Console, name: str) -> None:
