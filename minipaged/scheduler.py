@@ -149,11 +149,13 @@ class Scheduler:
         """Queue a request: its first sequence, from which the others are forked when the prompt is computed.
 
         Raises:
-            ValueError: as `require_fit`. Nothing is queued then.
+            ValueError: as `require_fit`, or the order has a value that cannot be ranked. Nothing is queued then.
         """
         self.require_fit(request)
         for sequence in request.sequences:
-            sequence.rank = (self.order(sequence), *sequence.age)
+            value = self.order(sequence)
+            self._require_rankable(value)
+            sequence.rank = (value, *sequence.age)
         self._wait(request.sequences[0])
 
     def require_fit(self, request: Request) -> None:
@@ -173,6 +175,19 @@ class Scheduler:
                     f"request {request.id} needs {need} token slots (prompt {prompt} + max_tokens {answer} - 1), "
                     f"above the {limit} {what}"
                 )
+
+    def _require_rankable(self, value: Any) -> None:
+        """Now, and not in the middle of a step: a NaN, or a text among numbers, has no place in a line."""
+        standing = (self._running or self._waiting)[:1]
+        try:
+            others = [value, *(sequence.rank[0] for sequence in standing)]
+            good = all(bool(value < other) + bool(value == other) + bool(other < value) == 1 for other in others)
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            raise ValueError(
+                f"Scheduler: the order's value is {str(value)[:80]!r}; it must be something that can be ranked"
+            )
 
     def finish(self, sequence: Sequence, reason: FinishReason) -> None:
         """End a sequence from outside (a cancellation, a stop string); during a step, at the end of that step."""

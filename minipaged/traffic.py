@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from math import exp, log
+from math import exp, inf, log
 from pathlib import Path
 from random import Random
 from statistics import NormalDist
@@ -29,6 +29,8 @@ from typing import Any, TextIO
 TOKENS_PER_HASH = 512  # of a Mooncake trace
 _FILLER = 2  # 0 and 1 are what a `ScriptedRunner` answers with
 _FIRST_NAME = 3  # tokens from here on stand for a request, or for a hash
+_NUM_NAMES = 2**61  # hashes are below
+_LONGEST = 2**24  # tokens of a prompt or an answer; a number above it is a slip, and a prompt of it fills the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,9 @@ def read_azure(path: Path) -> Iterator[TimedRequest]:
         num_prompt, num_output = _lengths(row["ContextTokens"], row["GeneratedTokens"])
         return TimedRequest((time - began).total_seconds(), _own_prompt(number, num_prompt), num_output)
 
-    expected = "it must be CSV with TIMESTAMP, and ContextTokens and GeneratedTokens of at least 1"
+    expected = (
+        "it must be CSV with TIMESTAMP, and ContextTokens and GeneratedTokens of at least 1, in the order of time"
+    )
     return _read(path, csv.DictReader, 2, request, expected)
 
 
@@ -92,6 +96,8 @@ def read_mooncake(path: Path, tokens_per_hash: int = TOKENS_PER_HASH) -> Iterato
         row: dict[str, Any] = json.loads(line)
         num_prompt, num_output = _lengths(row["input_length"], row["output_length"])
         hashes = row["hash_ids"]
+        if not all(type(name) is int and 0 <= name < _NUM_NAMES for name in hashes):
+            raise ValueError("hash_ids must be whole numbers of at least 0")
         if len(hashes) != -(-num_prompt // TOKENS_PER_HASH):
             raise ValueError(f"{len(hashes)} hashes for {num_prompt} tokens")
         if tokens_per_hash == 1:
@@ -103,7 +109,7 @@ def read_mooncake(path: Path, tokens_per_hash: int = TOKENS_PER_HASH) -> Iterato
 
     expected = (
         "it must be JSON with timestamp, input_length, output_length and one of hash_ids for every "
-        f"{TOKENS_PER_HASH} tokens"
+        f"{TOKENS_PER_HASH} tokens, in the order of time"
     )
     return _read(path, iter, 1, request, expected)
 
@@ -115,25 +121,29 @@ def _read(
     request: Callable[[int, Any], TimedRequest],
     expected: str,
 ) -> Iterator[TimedRequest]:
-    number, empty = first_line, True
+    number, last, empty = first_line, 0.0, True
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             for number, row in enumerate(rows(file), start=first_line):
-                yield request(number, row)
-                empty = False
+                come = request(number, row)
+                if not last <= come.arrival_seconds < inf:
+                    raise ValueError(f"it comes at {come.arrival_seconds} seconds, the one before it at {last}")
+                yield come
+                last, empty = come.arrival_seconds, False
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"traffic {path}: it cannot be read: {reason}") from None
-    except (KeyError, TypeError, ValueError, csv.Error) as error:
-        raise ValueError(f"traffic {path}, line {number}: {expected} ({type(error).__name__}: {error})") from None
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, csv.Error) as error:
+        why = f"{type(error).__name__}: {error!s:.160}"
+        raise ValueError(f"traffic {path}, line {number}: {expected} ({why})") from None
     if empty:
         raise ValueError(f"traffic {path}: it has no request; {expected}")
 
 
 def _lengths(prompt: Any, output: Any) -> tuple[int, int]:
     num_prompt, num_output = int(prompt), int(output)
-    if min(num_prompt, num_output) < 1:
-        raise ValueError(f"lengths {num_prompt} and {num_output}")
+    if not (1 <= num_prompt <= _LONGEST and 1 <= num_output <= _LONGEST):
+        raise ValueError(f"lengths {num_prompt} and {num_output}; at most {_LONGEST}")
     return num_prompt, num_output
 
 
@@ -265,6 +275,6 @@ def mean_rate(traffic: Iterator[TimedRequest]) -> float:
         last = request.arrival_seconds
     if count < 2 or last <= first:
         raise ValueError(
-            f"the rate of {count} requests in {last - first} seconds is not known; it takes two at different times"
+            f"the rate of {count} requests in {last - first} seconds is not known; it takes two, one after the other"
         )
     return (count - 1) / (last - first)

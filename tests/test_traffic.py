@@ -47,7 +47,7 @@ def test_azure_lines(tmp_path: Path) -> None:
     assert len({request.prompt_token_ids[0] for request in requests}) == 3, "no two share a beginning"
 
 
-def mooncake_line(timestamp: int, length: int, hashes: list[int]) -> str:
+def mooncake_line(timestamp: float, length: int, hashes: object) -> str:
     return json.dumps({"timestamp": timestamp, "input_length": length, "output_length": 600, "hash_ids": hashes})
 
 
@@ -73,6 +73,26 @@ def test_mooncake_lines(tmp_path: Path) -> None:
         ("m.jsonl", mooncake_line(0, 1000, [0]) + "\n", "line 1: .*1 hashes for 1000 tokens"),
         ("m.jsonl", mooncake_line(0, 10, [0]) + "\n[]\n", "line 2: it must be JSON with timestamp"),
         ("m.jsonl", "{\n", "line 1: "),
+        ("m.jsonl", "[" * 100_000 + "\n", "line 1: .*RecursionError"),
+        ("m.jsonl", '{"timestamp": 0, "input_length": Infinity}\n', "line 1: "),
+        ("m.jsonl", '{"timestamp": 0, "input_length": 9, "output_length": Infinity}\n', "line 1: .*OverflowError"),
+        ("m.jsonl", mooncake_line(10**400, 10, [0]) + "\n", "line 1: .*OverflowError"),
+        ("m.jsonl", mooncake_line(10, 10**400, [0]) + "\n", "line 1: .*lengths 10000"),
+        ("m.jsonl", mooncake_line(-1, 10, [0]) + "\n", "line 1: .*it comes at -0.001 seconds"),
+        ("m.jsonl", mooncake_line(float("nan"), 10, [0]) + "\n", "line 1: .*it comes at nan seconds"),
+        ("m.jsonl", mooncake_line(float("inf"), 10, [0]) + "\n", "line 1: .*it comes at inf seconds"),
+        (
+            "m.jsonl",
+            mooncake_line(9, 10, [0]) + "\n" + mooncake_line(8, 10, [0]) + "\n",
+            "line 2: .*before it at",
+        ),
+        ("a.csv", AZURE_LINES + "2023-11-16 18:17:05,1,1\n", "line 5: .*it comes at 1.02004 seconds"),
+        ("a.csv", AZURE_LINES + "2023-11-16 18:19:04,1000000000000,1\n", "line 5: .*at most 16777216"),
+        ("a.csv", AZURE_LINES + f"2023-11-16 18:19:04,1{'0' * 40},1\n", "line 5: .*at most 16777216"),
+        *(
+            ("m.jsonl", mooncake_line(0, 600, hashes) + "\n", "line 1: .*hash_ids must be whole numbers")
+            for hashes in ([0, 1.5], [0, -1], [0, True], [0, 2**62], [0, None], "ab", {"a": 1, "b": 2})
+        ),
     ],
 )
 def test_a_line_that_is_no_request_is_refused_by_its_number(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -80,7 +100,7 @@ def test_a_line_that_is_no_request_is_refused_by_its_number(tmp_path: Path, name
     path.write_text(text)
     with pytest.raises(ValueError, match=message) as caught:
         list(read_traffic(path))
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 500 + len(str(path))
 
 
 @pytest.mark.parametrize("name", ["none.csv", "none.jsonl"])

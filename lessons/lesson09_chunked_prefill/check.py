@@ -8,7 +8,7 @@ from typing import Any
 
 from lessons.lesson08_continuous_batching.hall import Hall
 from lessons.lesson09_chunked_prefill import solution
-from lessons.runner.checks import expect
+from lessons.runner.checks import expect, expect_whole
 from minipaged import scheduler
 
 MISCONCEPTIONS = {
@@ -52,14 +52,14 @@ def task_1(exercise: ModuleType) -> None:
     for question, expected, known in questions:
         found = asked.share(*question)
         because = MISCONCEPTIONS.get(known.get(found, ""), "") if isinstance(found, int) else ""
-        expect(f"max_chunk_tokens 100: share{question} (uncomputed, budget, behind)", found, expected, because)
+        expect_whole(f"max_chunk_tokens 100: share{question} (uncomputed, budget, behind)", found, expected, because)
     generator = random.Random(9)
     for _ in range(20):
         behind, chunk = generator.randint(0, 5), generator.randint(1, 20)
         uncomputed, budget = generator.randint(1, 30), behind + generator.randint(1, 30)
         found = _scheduler(exercise, chunk=chunk).share(uncomputed, budget, behind)
         most = next(n for n in range(31, 0, -1) if n <= uncomputed and n + behind <= budget and n <= chunk)
-        expect(f"max_chunk_tokens {chunk}: share({uncomputed}, {budget}, {behind})", found, most)
+        expect_whole(f"max_chunk_tokens {chunk}: share({uncomputed}, {budget}, {behind})", found, most)
 
 
 def task_2(exercise: ModuleType) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lessons.lesson12_swap_manager.given import SwapIn, SwapOut
 from lessons.lesson12_swap_manager.small_engine import SmallEngine, is_right
-from lessons.runner.checks import expect, expect_error
+from lessons.runner.checks import expect, expect_error, expect_whole
 from minipaged.memory.block_pool import BlockPool
 from minipaged.memory.prefix_tree import Node, PrefixTree
 from minipaged.memory.swap import SwapManager
@@ -78,7 +78,7 @@ def task_2(exercise: ModuleType) -> None:
     shown = "order [3, 0, 2, 1], all sole: victim()"
     got = _victim(exercise, [3, 0, 2, 1])
     name = {1: "most_recent_victim", 0: "parent_before_child"}.get(got) if isinstance(got, int) else None
-    expect(shown, got, 3, MISCONCEPTIONS[name] if name else "")
+    expect_whole(shown, got, 3, MISCONCEPTIONS[name] if name else "")
     got = _victim(exercise, [3, 0, 2, 1], clean={2, 1})
     because = MISCONCEPTIONS["sole_before_clean" if got == 3 else "most_recent_victim"] if got in (3, 1) else ""
     expect("order [3, 0, 2, 1], of which 2 and 1 are clean: victim()", got, 2, because)

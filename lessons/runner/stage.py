@@ -217,6 +217,8 @@ def run(
     try:
         if options.svg and not Path(options.svg).absolute().parent.is_dir():  # rather now than after the play
             raise ValueError(f"--svg {options.svg}: there is no such folder")
+        if options.svg and Path(options.svg).is_dir():
+            raise ValueError(f"--svg {options.svg}: it is a folder; it must be a file")
         # What a learner's part prints is no figure.
         with redirect_stdout(sys.stderr) if options.json else nullcontext():
             if options.mine:

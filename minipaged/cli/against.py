@@ -120,12 +120,14 @@ class Duel:
 
     Attributes:
         verdict: where they parted and why; "" until then.
+        num_steps: that both have made, and that were compared. Ctrl-C may come between the one's and the other's.
     """
 
     def __init__(self, left: Side, right: Side) -> None:
         self.left = left
         self.right = right
         self.verdict = ""
+        self.num_steps = 0
 
     def step(self) -> bool:
         """Both make a step; False, and nothing done, when they have parted or nothing is left to do."""
@@ -140,6 +142,7 @@ class Duel:
         for side in sides:
             side.step()
         self.verdict = self._compare()
+        self.num_steps += 1
         return True
 
     def _compare(self) -> str:
@@ -218,7 +221,7 @@ def show(
         )
 
         def board(index: int, width: int, height: int, theme: Theme) -> Picture:
-            verdict = fight.verdict if index == len(trace) - 1 else ""
+            verdict = fight.verdict if index == fight.num_steps - 1 else ""
             return side_by_side(fight.left.looks[index], fight.right.looks[index], verdict, theme, width, height)
 
         status = 0
@@ -232,11 +235,11 @@ def show(
                 perform(Player(trace, live=True, speed=speed), console, step=fight.step, board=board)
         except KeyboardInterrupt:
             status = 130
-        if len(trace):
+        if fight.num_steps:
             width = min(console.width, 120)
-            console.print(board(len(trace) - 1, width, 40, Theme.of(console)))
+            console.print(board(fight.num_steps - 1, width, 40, Theme.of(console)))
         if not fight.verdict:
-            print(f"In {len(trace)} steps {OURS} and {other} did the same.")
+            print(f"In {fight.num_steps} steps {OURS} and {other} did the same.")
     if record:
         print(replay_hint(record))
     return status or int(any(side.feed.failed for side in (fight.left, fight.right)))

@@ -102,20 +102,24 @@ def run(args: argparse.Namespace) -> int:
             traffic = _seen(_traffic(args, rate, own_rate), bar, done, total)
             runs.append(Run(_title(args, policy_name, order), rate, serve(policy, traffic, cost_model, _config(args))))
     seconds = time.process_time() - began
-    if args.svg is not None:
-        _draw(args.svg, runs, name)
     if args.json:
         print(json.dumps([{"name": run.name, "rate": run.rate, **asdict(run.figures)} for run in runs]))
-        return 0
+    else:
+        _print_report(console, args, runs, name, seconds)
+    if args.svg is not None:  # last: a full disk takes no figure away
+        _draw(args.svg, runs, name)
+    return 0
+
+
+def _print_report(console: Console, args: argparse.Namespace, runs: list[Run], model: str, seconds: float) -> None:
     print_report(console, runs, by_length=args.order != ["fcfs"])
     simulated = sum(run.figures.seconds for run in runs)
     finished = sum(run.figures.num_finished for run in runs)
     steps = sum(run.figures.num_steps for run in runs)
     console.print(
-        f"{name}: {finished:,} requests in {steps:,} steps, {simulated:,.0f} simulated seconds; the bookkeeping took "
+        f"{model}: {finished:,} requests in {steps:,} steps, {simulated:,.0f} simulated seconds; the bookkeeping took "
         f"{seconds:.1f} seconds of one core."
     )
-    return 0
 
 
 def _check(args: argparse.Namespace, cost_model: CostModel) -> None:

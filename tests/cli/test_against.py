@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minipaged.cli import main
-from minipaged.cli.against import OTHERS, Duel, duel
+from minipaged.cli.against import OTHERS, OURS, Duel, Side, duel
 from minipaged.cli.watch import AGAINST
 from minipaged.cli.workload import parse_workload
 from minipaged.trace_file import TraceReader
@@ -117,3 +117,32 @@ def test_who_is_not_forked_yet_is_not_said_to_wait(tiny_folder: Path) -> None:
     while found.step():
         pass
     assert found.verdict == "Step 7: paged admits C; reserve-max has not come to it yet."
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("step", [0, 3])
+def test_ctrl_c_between_the_two_sides_leaves_a_picture_of_both(
+    tiny_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    side: str, step: int,
+) -> None:  # fmt: skip
+    """On the left after its engine has made the step, on the right before."""
+    work = tmp_path / "work.jsonl"
+    work.write_text("\n".join(map(json.dumps, WORK)))
+    options = ["--blocks", "16", "--block-size", "4", "--max-batch-tokens", "32", "--max-sequences", "6"]
+    whole = Side.step
+
+    def interrupted(self: Side) -> None:
+        if len(self.looks) == step and (self.name == OURS) == (side == "left"):
+            if side == "left":
+                self.llm.step()
+            raise KeyboardInterrupt
+        whole(self)
+
+    monkeypatch.setattr(Side, "step", interrupted)
+    arguments = ["watch", "--against", "no-sharing", "--workload", str(work), "--model", str(tiny_folder), *options]
+    assert main([*arguments, "--record", str(tmp_path / "run.trace")]) == 130
+    out = capsys.readouterr().out
+    assert f"In {step} steps paged and no-sharing did the same." in out
+    assert ("paged, step 2" in out and "no-sharing, step 2" in out) is (step == 3)
+    with TraceReader(tmp_path / "run.trace") as trace:
+        assert len(trace) == step + 1

@@ -223,12 +223,37 @@ def test_serving_prints_tables_that_fit(capsys: pytest.CaptureFixture[str], monk
         (("--svg", "."), "--svg .: it is a folder; it must be a file's name"),
         (("--svg", "x" * 300, "--requests", "1"), "it cannot be written: File name too long"),
         (("--block-size", "0"), "--block-size is 0"),
+        (("--slots", "0"), "--slots is 0; it must be at least 1"),
+        (("--host-slots", "100000000001", "--policy", "paged-swap"), "--host-slots is 100000000001"),
     ],
 )
 def test_serving_refuses(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "serving", *arguments]) == 2
     out, error = capsys.readouterr()
     assert out == "" and message in error and error.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk here that is always full")
+@pytest.mark.parametrize("option", ["--json", "--close-limits"])
+def test_serving_on_a_full_disk_keeps_its_figures(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "serving", "--requests", "3", "--svg", "/dev/full", option]) == 2
+    out, error = capsys.readouterr()
+    assert "paged" in out and error.count("\n") == 1
+    assert error == "minipaged: bench serving: --svg /dev/full: it cannot be written: No space left on device\n"
+
+
+def test_serving_does_not_promise_that_a_rate_would_help(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "azure.csv"
+    trace.write_text("".join(AZURE.splitlines(keepends=True)[:2]))
+    assert cli.main(["bench", "serving", "--trace", str(trace), "--rate", "2"]) == 2
+    assert capsys.readouterr().err.endswith("is not known; it takes two, one after the other\n")
+
+
+@pytest.mark.parametrize("blocks", ["-1", "100000000001"])
+def test_hits_refuses(blocks: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "hits", "--trace", "nowhere.jsonl", "--blocks", "5", blocks]) == 2
+    out, error = capsys.readouterr()
+    assert out == "" and error == f"minipaged: bench hits: --blocks is [5, {blocks}]; each must be 0 to 10000000\n"
 
 
 def test_hits_are_counted_for_each_size(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

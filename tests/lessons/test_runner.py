@@ -7,12 +7,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from rich.console import Console
 
 from lessons.runner import checks, commands, guard, stage, workbook
+from lessons.runner.grading import grade
 from lessons.runner.lesson import Lesson, catalogue, find
 from lessons.runner.mine import Mine
 from lessons.runner.numbers import parse_number
@@ -453,3 +455,32 @@ def test_predictions_that_are_none_or_too_many(capsys: pytest.CaptureFixture[str
 def test_without_an_input_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     said("run", str(LESSON.number), "--small")
+
+
+@pytest.mark.parametrize(
+    ("number", "task", "owner", "name", "answer", "what", "got"),
+    [
+        (9, 1, "Scheduler", "share", lambda ours: lambda *a: float(ours(*a)), "(a whole number)", "61.0, a float"),
+        (11, 2, "KVManager", "must_copy", lambda ours: lambda *a: None, "must_copy(table, 1)", "None"),
+        (12, 2, "SwapManager", "victim", lambda ours: lambda *a: float(ours(*a)), "(a whole number)", "3.0, a float"),
+    ],
+)
+def test_an_answer_of_the_wrong_kind_is_told_so(
+    number: int, task: int, owner: str, name: str, answer: Any, what: str, got: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lesson = find(str(number))
+    exercise = lesson.module("solution")
+    of = getattr(exercise, owner)
+    monkeypatch.setattr(exercise, owner, type(owner, (of,), {name: answer(getattr(of, name))}))
+    found = grade(lesson, exercise, task)
+    assert (found.standing, found.got) == ("wrong", got) and what in found.what
+
+
+def test_a_folder_is_no_picture_and_that_is_said_before_the_play(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def play(stage: stage.Stage) -> None:
+        raise AssertionError("it was played")
+
+    assert stage.run(LESSON, play, ["--no-ask", "--svg", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"lesson {LESSON.number}: --svg {tmp_path}: it is a folder; it must be a file\n"
