@@ -31,7 +31,10 @@ UPDATE = os.environ.get("MINIPAGED_UPDATE_DOCS") == "1"
 NEEDS = ("gpu", "network")
 OPERATORS = frozenset(("&&", "||", "|", ";", "&", ">", ">>", "<", "(", ")"))
 _ENDS_A_COMMAND = OPERATORS - {">", ">>", "<"}
-_BLOCK = re.compile(r"(?P<marks>(?:^<!-- [^\n]*? -->\n\n?)*)^```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(
+    r"(?P<marks>(?:^ *<!-- [^\n]*? -->\n\n?)*)^(?P<indent> *)```(?P<kind>\w*)[^\n`]*\n(?P<text>.*?)^(?P=indent)```$",
+    re.M | re.S,
+)
 _MARK = re.compile(r"<!-- (.*?) -->")
 
 
@@ -41,7 +44,7 @@ class Block:
 
     Args:
         kind: the word behind the fence, such as `sh`.
-        text: what stands in it.
+        text: what stands in it, from the fence's column on.
         marks: the comments directly before it.
         span: where its text stands in the page, as (start, end).
     """
@@ -63,10 +66,11 @@ def name_of(page: Path) -> str:
 
 def blocks(text: str) -> list[Block]:
     """The fenced blocks of a page's text, in order."""
-    return [
-        Block(found["kind"], found["text"], tuple(_MARK.findall(found["marks"])), found.span("text"))
-        for found in _BLOCK.finditer(text)
-    ]
+    found = []
+    for part in _BLOCK.finditer(text):
+        moved = "".join(line.removeprefix(part["indent"]) for line in part["text"].splitlines(keepends=True))
+        found.append(Block(part["kind"], moved, tuple(_MARK.findall(part["marks"])), part.span("text")))
+    return found
 
 
 def blocks_of(page: Path, kind: str | None = None) -> list[Block]:
@@ -84,13 +88,14 @@ def shell_lines(text: str) -> list[str]:
     """What a shell would take as one line each: comments gone, lines that end in a backslash or in a quote joined."""
     found, line = [], ""
     for part in text.splitlines():
-        line = f"{line}\n{part}" if line else part
+        line += part.lstrip() if line.endswith(" ") else part
         if line.endswith("\\"):
             line = line[:-1].rstrip() + " "
             continue
         try:
             words = shlex.split(line, comments=True)
         except ValueError:  # a quotation that is still open
+            line += "\n"
             continue
         if words:
             found.append(_without_comment(line, words).strip())

@@ -60,7 +60,9 @@ class Walk:
         try:
             for block in blocks(self._text):
                 start, stop = block.span
-                parts += [self._text[end:start], self._take(block)]
+                text = self._take(block)
+                # Only what has changed is written: the block's own text may stand further to the right in the page.
+                parts += [self._text[end:start], self._text[start:stop] if text == block.text else text]
                 end = stop
         finally:
             for name in self._saved:  # the next page may save another of this name
