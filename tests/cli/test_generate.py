@@ -13,7 +13,7 @@ from minipaged.answer_writer import Piece
 from minipaged.cli import main
 from minipaged.cli.generate import _Answer, _printable
 from tests.cli.conftest import needs_shipped_model
-from tests.test_readme import command_lines
+from tests.docs.pages import README, shown_commands
 from tests.tiny_folder import make_tiny_folder
 
 QUICK = ["--max-tokens", "12", "--num-blocks", "64"]
@@ -153,7 +153,7 @@ def test_the_shipped_model_explains_black_holes(capsys: pytest.CaptureFixture[st
 
 @needs_shipped_model
 def test_the_three_answers_of_the_readme_differ(capsys: pytest.CaptureFixture[str]) -> None:
-    (arguments,) = [arguments for page, arguments in command_lines() if page == "README.md" and "-n" in arguments]
+    (arguments,) = [arguments for _, arguments in shown_commands("minipaged", [README]) if "-n" in arguments]
     assert main([*arguments, "--json"]) == 0
     answers = json.loads(capsys.readouterr().out)["answers"]
     poems = [answer["text"].strip().splitlines() for answer in answers]

@@ -15,8 +15,8 @@ import pytest
 from lessons.runner import commands
 from lessons.runner.grading import grades
 from lessons.runner.lesson import LESSONS, Lesson, catalogue
+from tests.docs.pages import UPDATE
 from tests.lessons import printed
-from tests.test_readme import UPDATE
 
 HEADINGS = [
     "The question", "The idea", "The code to read", "Predict", "Run it", "What it printed", "Why", "Misconceptions",
