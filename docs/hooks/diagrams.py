@@ -15,7 +15,6 @@ import re
 from typing import Any
 
 from mkdocs.structure.files import Files
-
 from site_map import ROOT, place_of, symbols
 
 logger = logging.getLogger("mkdocs.hooks.diagrams")
@@ -47,7 +46,9 @@ def inlined(svg: str, path: str, page: Any, files: Files) -> str:
         wrong = what_is_wrong(target, anchor)
         file = None if wrong else files.get_file_from_path(place_of(target) or "")
         if file is None:
-            logger.warning("%s: the link %s leads nowhere: %s", path, href, wrong or "the site has no page of that file")
+            logger.warning(
+                "%s: the link %s leads nowhere: %s", path, href, wrong or "the site has no page of that file"
+            )
             return link[0]
         return html.escape(file.url_relative_to(page.file) + mark + anchor)
 
