@@ -27,6 +27,7 @@ class Machine:
     """What computes.
 
     Args:
+        name: for a reader.
         peak_flops: floating-point operations a second, as its maker says, at the model's number format.
         peak_bytes: bytes a second between its memory and its processor, as its maker says.
         compute_share: of `peak_flops`, what matrix products reach.
@@ -59,6 +60,7 @@ class Network:
     """What is computed.
 
     Args:
+        name: for a reader.
         matrix_parameters: parameters that every token is multiplied with.
         head_parameters: of the output head, which only rows that are drawn from are multiplied with.
         attention_width: numbers in a query, summed over heads and layers.
@@ -89,7 +91,16 @@ class Network:
 
 
 class StepCost(NamedTuple):
-    """Seconds of a step, by what they are spent on."""
+    """Seconds of a step, by what they are spent on.
+
+    Args:
+        fixed: the price of any step.
+        matrices_computing: the arithmetic of the matrix products.
+        matrices_reading: the reading of the weights; of the two, the longer counts.
+        attention_computing: the arithmetic of attention.
+        attention_reading: the reading of K and V; of the two, the longer counts.
+        moving: copies and swaps.
+    """
 
     fixed: float
     matrices_computing: float
@@ -100,7 +111,7 @@ class StepCost(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Of the whole step."""
+        """Of the whole step: the fixed price, the longer of each pair, and what is moved."""
         return (
             self.fixed
             + max(self.matrices_computing, self.matrices_reading)
@@ -276,6 +287,9 @@ PRESETS: dict[str, tuple[Machine, Network]] = {
 
 def preset(name: str) -> CostModel:
     """A network on a machine, by name.
+
+    Args:
+        name: one of `PRESETS`.
 
     Raises:
         ValueError: there is no such preset.

@@ -35,6 +35,9 @@ class SimulatedRunner:
     def run(self, plan: StepPlan) -> StepResult:
         """Carry the plan out.
 
+        Args:
+            plan: of a step; its `num_executed_ops` is counted up.
+
         Raises:
             StaleRead: a context that has a hole.
             IndexError: a block table that is too short for its chunk.
@@ -51,6 +54,10 @@ class SimulatedRunner:
 
     def context(self, block_table: Items[int], num_tokens: int) -> list[int]:
         """The first `num_tokens` tokens that a block table reads back.
+
+        Args:
+            block_table: physical blocks, logical order.
+            num_tokens: tokens of the context.
 
         Raises:
             StaleRead: one of the slots holds nothing.

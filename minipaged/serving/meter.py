@@ -44,7 +44,7 @@ class _Group:
 
 
 class ServingMeter:
-    """A listener.
+    """A listener that turns records into figures.
 
     Args:
         block_size: token slots in a block of the tables.
