@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sequences", type=int, nargs="+", default=[1, 8, 64], metavar="N", help="in a batch (default 1 8 64)"
     )
-    parser.add_argument("--backend", choices=backends.NAMES, nargs="+", help="(default: all that run here)")
+    parser.add_argument("--backend", choices=backends.NAMES, nargs="+", help="which (default: all that run here)")
     parser.add_argument(
         "--one-thread", action="store_true", help="one thread and its own CPU time: for a machine that others use too"
     )

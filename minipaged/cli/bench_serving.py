@@ -79,7 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of made requests (default 0)")
     parser.add_argument(
         "--policy", nargs="+", choices=POLICIES, default=["paged"], metavar="NAME",
-        help="(default paged) " + "; ".join(f"{policy.name}: {policy.summary}" for policy in POLICIES.values()),
+        help="how it is served (default paged). "
+        + "; ".join(f"{policy.name}: {policy.summary}" for policy in POLICIES.values()),
     )  # fmt: skip
     parser.add_argument("--order", nargs="+", choices=ORDERS, default=["fcfs"], help="who goes first (default fcfs)")
     parser.add_argument(
