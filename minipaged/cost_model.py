@@ -36,6 +36,9 @@ class Machine:
         transfer_seconds: what starting one copy costs, over the link or on the device.
         step_seconds: the fixed price of a step.
         source: where these numbers come from, one line for each.
+
+    Raises:
+        ValueError: a number that is not above 0 (seconds: below 0), or a share above 1; the message names it.
     """
 
     name: str
@@ -69,6 +72,9 @@ class Network:
         kv_cache_bytes: what is left for K and V on the machine of the preset.
         max_positions: the context.
         source: where these numbers come from, one line for each.
+
+    Raises:
+        ValueError: a number that is not above 0; the message names it.
     """
 
     name: str

@@ -99,9 +99,9 @@ class TorchRunner:
         kv_cache: its blocks; same dtype and device as the model.
         sampler: draws the tokens.
         attention: what has `paged_attention` and `write_kv`: a `minipaged_kernels.backends.Backend`, or the reference.
-        inputs: makes the step's tensors of its chunks, the block size and the device.
         on_logits: called in each step that draws, with the plan and the logits (rows, vocab) of its drawing chunks, one
             row each, in the plan's order. For tests and lessons, which must not change them.
+        inputs: makes the step's tensors of its chunks, the block size and the device.
     """
 
     def __init__(

@@ -99,7 +99,15 @@ def next_token(context: Items[int], vocab_size: int, seed: int = 0, index: int =
 
 
 def simulated_answer(prompt: Items[int], num_tokens: int, vocab_size: int, seed: int = 0, index: int = 0) -> list[int]:
-    """What `SimulatedRunner` must answer, without any cache: the oracle of the bookkeeping's tests."""
+    """What `SimulatedRunner` must answer, without any cache: the oracle of the bookkeeping's tests.
+
+    Args:
+        prompt: token ids.
+        num_tokens: tokens of the answer.
+        vocab_size: answers are in `range(vocab_size)`.
+        seed: the request's.
+        index: which of the request's answers it is.
+    """
     tokens = list(prompt)
     for _ in range(num_tokens):
         tokens.append(next_token(tokens, vocab_size, seed, index))

@@ -26,13 +26,13 @@ for _place in (ROOT / "kernels", ROOT):  # the clone's own code, wherever mkdocs
     if str(_place) not in sys.path:
         sys.path.insert(0, str(_place))
 
-from lessons.runner import commands as lessons  # noqa: E402
-from lessons.runner.lesson import catalogue  # noqa: E402
-from lessons.runner.stage import command_line  # noqa: E402
-from minipaged import cli  # noqa: E402
-from minipaged.cli.watch import SMALL  # noqa: E402
-from minipaged.config import EngineConfig  # noqa: E402
-from minipaged.sampling_params import SamplingParams  # noqa: E402
+from lessons.runner import commands as lessons
+from lessons.runner.lesson import catalogue
+from lessons.runner.stage import command_line
+from minipaged import cli
+from minipaged.cli.watch import SMALL
+from minipaged.config import EngineConfig
+from minipaged.sampling_params import SamplingParams
 
 _PLACE = re.compile(r"^<!-- options: (?P<command>[\w ]+) -->$", re.M)
 _TABLE = re.compile(r"^<!-- options table -->\n\n(?P<head>\|[^\n]*\n\|[-|: ]+\n)", re.M)

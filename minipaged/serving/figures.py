@@ -27,6 +27,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Histogram) -> Spread:
+        """The spread of what was counted; all of it 0 when nothing was."""
         p50, p90, p99 = (values.quantile(share) for share in (0.5, 0.9, 0.99))
         return cls(values.mean, p50, p90, p99, values.largest)
 
