@@ -34,11 +34,13 @@ from minipaged.trace_file import LiveTrace, TraceReader
 from minipaged.trace_state import KEYS, TraceState
 from minipaged.viz.example import example_trace
 from minipaged.viz.player import HELP
+from tests.docs.clone import Clone
+from tests.docs.pages import ROOT, UPDATE
+from tests.docs.test_snippets import SHIPPED
+from tests.docs.walk import Walk
 from tests.house import House
-from tests.test_readme import SHIPPED, UPDATE
 from tests.test_recorder import recorded
 
-ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 sys.path.insert(0, str(ROOT / "docs" / "hooks"))
 import command_line as hook  # noqa: E402
@@ -249,6 +251,12 @@ def test_what_the_examples_print(
     updated = _PRINTS.sub(run, text)
     if UPDATE:
         COMMANDS.write_text(updated, encoding="utf-8")
+
+
+@pytest.mark.skipif(not SHIPPED, reason="the shipped model tiny-gpt is not here")
+def test_all_lines_of_the_page_run(tmp_path: Path) -> None:
+    """As a reader would type them, one after the other."""
+    Walk(COMMANDS, Clone(tmp_path / "minipaged")).go()
 
 
 # Options and variables -----------------------------------------------------------------------------------------------
