@@ -17,12 +17,26 @@ ATTENTION = ("auto", "triton", "cpu", "reference")
 class ModelConfig:
     """The shape of a GPT. `num_kv_heads` and `head_dim` are explicit, so that grouped heads need no new field.
 
+    Args:
+        vocab_size: tokens that the model knows; ids are 0 … vocab_size - 1.
+        max_positions: the context, in tokens. It holds prompt + answer - 1: the last token drawn is never fed back.
+        num_layers: layers, each with attention and two linear maps.
+        num_heads: query heads of a layer.
+        num_kv_heads: key and value heads of a layer; num_heads is a multiple of it.
+        head_dim: numbers in a head's query, key or value.
+        hidden_size: numbers in a token's vector between the layers.
+        intermediate_size: numbers between a layer's two linear maps.
+        layer_norm_epsilon: added to the variance before a norm divides by its root.
+        activation: between the two linear maps: "gelu_new" (by tanh), "gelu" or "relu".
+        tie_word_embeddings: the head that makes the logits is the token embedding.
+        eos_token_ids: end-of-text tokens: they end an answer unless `SamplingParams.ignore_eos`.
+
     Raises:
         ValueError: an impossible value; the message names it.
     """
 
     vocab_size: int
-    max_positions: int  # the context; holds prompt + answer - 1 tokens, for the last one drawn is never fed back
+    max_positions: int
     num_layers: int
     num_heads: int
     num_kv_heads: int
@@ -56,7 +70,11 @@ class ModelConfig:
             raise ValueError(f"ModelConfig: activation is {self.activation!r}; it must be gelu_new, gelu or relu")
 
     def kv_bytes_per_token(self, itemsize: int) -> int:
-        """Bytes of K and V that one token slot holds, all layers, at `itemsize` bytes a number."""
+        """Bytes of K and V that one token slot holds, all layers.
+
+        Args:
+            itemsize: bytes of one number: 4 in float32, 2 in bfloat16 and float16.
+        """
         return 2 * self.num_layers * self.num_kv_heads * self.head_dim * itemsize
 
     @classmethod
@@ -65,6 +83,9 @@ class ModelConfig:
 
         A key that changes no arithmetic (dropout, generation defaults, the writer's version) is passed over; one that
         asks for arithmetic which is not here is refused.
+
+        Args:
+            config: the file's content.
 
         Raises:
             ValueError: not a GPT-2, a missing size, or a variant that is not supported; the message names the key.
@@ -178,7 +199,14 @@ class EngineConfig:
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any]) -> EngineConfig:
-        """As the constructor, but an unknown option is refused with a `ValueError` that lists the known ones."""
+        """As the constructor, for options that a user wrote.
+
+        Args:
+            options: by their names, any number of them.
+
+        Raises:
+            ValueError: an unknown option; the message lists the known ones. Or an impossible value.
+        """
         known = [field.name for field in fields(cls)]
         for name in options:
             if name not in known:

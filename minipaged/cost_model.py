@@ -27,6 +27,7 @@ class Machine:
     """What computes.
 
     Args:
+        name: for a reader.
         peak_flops: floating-point operations a second, as its maker says, at the model's number format.
         peak_bytes: bytes a second between its memory and its processor, as its maker says.
         compute_share: of `peak_flops`, what matrix products reach.
@@ -35,6 +36,9 @@ class Machine:
         transfer_seconds: what starting one copy costs, over the link or on the device.
         step_seconds: the fixed price of a step.
         source: where these numbers come from, one line for each.
+
+    Raises:
+        ValueError: a number that is not above 0 (seconds: below 0), or a share above 1; the message names it.
     """
 
     name: str
@@ -59,6 +63,7 @@ class Network:
     """What is computed.
 
     Args:
+        name: for a reader.
         matrix_parameters: parameters that every token is multiplied with.
         head_parameters: of the output head, which only rows that are drawn from are multiplied with.
         attention_width: numbers in a query, summed over heads and layers.
@@ -67,6 +72,9 @@ class Network:
         kv_cache_bytes: what is left for K and V on the machine of the preset.
         max_positions: the context.
         source: where these numbers come from, one line for each.
+
+    Raises:
+        ValueError: a number that is not above 0; the message names it.
     """
 
     name: str
@@ -89,7 +97,16 @@ class Network:
 
 
 class StepCost(NamedTuple):
-    """Seconds of a step, by what they are spent on."""
+    """Seconds of a step, by what they are spent on.
+
+    Attributes:
+        fixed: the price of any step.
+        matrices_computing: the arithmetic of the matrix products.
+        matrices_reading: the reading of the weights; of the two, the longer counts.
+        attention_computing: the arithmetic of attention.
+        attention_reading: the reading of K and V; of the two, the longer counts.
+        moving: copies and swaps.
+    """
 
     fixed: float
     matrices_computing: float
@@ -100,7 +117,7 @@ class StepCost(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Of the whole step."""
+        """Of the whole step: the fixed price, the longer of each pair, and what is moved."""
         return (
             self.fixed
             + max(self.matrices_computing, self.matrices_reading)
@@ -276,6 +293,9 @@ PRESETS: dict[str, tuple[Machine, Network]] = {
 
 def preset(name: str) -> CostModel:
     """A network on a machine, by name.
+
+    Args:
+        name: one of `PRESETS`.
 
     Raises:
         ValueError: there is no such preset.

@@ -25,9 +25,21 @@ logger = logging.getLogger("minipaged")
 
 
 class Runner(Protocol):
-    """Carries a plan out: its memory operations in their order, counting them in the plan, then one forward pass."""
+    """Carries plans out. `TorchRunner` computes; `SimulatedRunner` and `ScriptedRunner` pretend to."""
 
-    def run(self, plan: StepPlan) -> StepResult: ...
+    def run(self, plan: StepPlan) -> StepResult:
+        """Carry out the plan's memory operations in their order, then one forward pass over its chunks.
+
+        What it raises ends the requests of the step with `error`.
+
+        Args:
+            plan: `num_executed_ops` in it is to be counted up as the operations are done, since should the step fail,
+                the rest of them is still to be done by the next one.
+
+        Returns:
+            For each chunk, in order, `chunk.draws` draws.
+        """
+        ...
 
 
 class Engine:
@@ -40,9 +52,6 @@ class Engine:
         seed: noise of the requests that bring no seed.
         clock: seconds, for the records.
         listeners: called with the `StepRecord` of every step.
-
-    Raises:
-        ValueError: from `add_request`, a request that makes no sense or could never fit. Nothing has changed then.
     """
 
     def __init__(
@@ -66,6 +75,7 @@ class Engine:
 
     @property
     def has_work(self) -> bool:
+        """Whether a sequence runs or waits."""
         return self.scheduler.has_work
 
     def add_request(
@@ -83,6 +93,12 @@ class Engine:
             params: how to sample; the defaults when None.
             priority: see `minipaged.order.by_priority`.
             cache_salt: prefixes are shared only among requests of the same salt.
+
+        Returns:
+            The request; its `sequences` grow as the steps write them.
+
+        Raises:
+            ValueError: a request that makes no sense or could never fit. Nothing has changed then.
         """
         params = SamplingParams() if params is None else params
         if not isinstance(params, SamplingParams):
@@ -111,7 +127,12 @@ class Engine:
             self.finish(sequence, "cancelled")
 
     def finish(self, sequence: Sequence, reason: str) -> None:
-        """End one sequence from outside, as a stop string does. One that has ended already stays as it is."""
+        """End one sequence from outside, as a stop string does. One that has ended already stays as it is.
+
+        Args:
+            sequence: of a request of this engine.
+            reason: its `finish_reason`: "stop" or "cancelled".
+        """
         self.scheduler.finish(sequence, reason)
 
     def step(self) -> list[Sequence]:

@@ -43,12 +43,12 @@ Prompt = str | Items[int]  # text, or token ids
 class LLM:
     """A model ready to answer, as vLLM's `LLM`.
 
+    With `MINIPAGED_DEBUG=1` in the environment the books are checked after every step and freed blocks hold NaN.
+
     Args:
         model: "tiny-gpt", which is shipped, or a folder in the Hugging Face GPT-2 format.
         parts: parts of your own in the place of ours.
-        options: the fields of `EngineConfig`: num_blocks, block_size, dtype, device …
-
-    With `MINIPAGED_DEBUG=1` in the environment the books are checked after every step and freed blocks hold NaN.
+        **options: the fields of `EngineConfig`: num_blocks, block_size, dtype, device …
 
     Raises:
         ValueError: an unknown option, an impossible value, or a folder that cannot be loaded. One line.
@@ -172,6 +172,11 @@ class LLM:
     ) -> Stream:
         """Answer one prompt piece by piece.
 
+        Args:
+            prompt: a text or a list of token ids.
+            sampling_params: how to sample; the defaults when None.
+            cache_salt: what this prompt computes is shared only with requests of the same salt.
+
         Returns:
             An iterator of `Piece`. Closing it, or letting it go, cancels the request.
 
@@ -182,7 +187,10 @@ class LLM:
         return Stream(self, self._submit(prompt, params, cache_salt))
 
     def step(self) -> None:
-        """One step of the engine for everyone, and the text that it brought."""
+        """One step of the engine for everyone, and the text that it brought.
+
+        `generate` and a stream call it themselves; whoever has requests of several streams open may call it too.
+        """
         for sequence in self.engine.step():
             writer = self._writers.get(sequence.id)
             if writer is not None:

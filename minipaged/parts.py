@@ -30,7 +30,7 @@ from minipaged.scheduler import Scheduler
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Makers of parts, each called as our own is.
+    """Makers of parts of an `LLM`, each called as our own is. What is left out is ours.
 
     Args:
         pool: of a number of blocks, the device pool.

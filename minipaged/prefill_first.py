@@ -11,7 +11,7 @@ from minipaged.scheduler import Scheduler
 
 
 class PrefillFirst(Scheduler):
-    """See `Scheduler`."""
+    """Prompts before decodes: whoever decodes waits while a prompt can be computed. Made as `Scheduler` is."""
 
     def schedule(self) -> StepPlan:
         """As `Scheduler.schedule`, but decodes are computed only in a step in which no prompt can be."""

@@ -37,9 +37,16 @@ _json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=Fa
 
 
 class Sink(Protocol):
-    """Takes a trace line by line, each with its newline: a `TraceWriter`, a `LiveTrace`, or both."""
+    """Takes a trace line by line: a `TraceWriter`, a `LiveTrace`, any binary file."""
 
-    def write(self, line: bytes) -> object: ...
+    def write(self, line: bytes) -> object:
+        """A line, in UTF-8, with its newline.
+
+        Raises:
+            OSError: it cannot be taken. The recorder leaves the sink alone from then on.
+            ValueError: it is closed; likewise.
+        """
+        ...
 
 
 class Recorder:
@@ -50,7 +57,7 @@ class Recorder:
 
     Args:
         engine: between two steps; its memory is a `KVManager`.
-        sinks: who gets the lines.
+        *sinks: who gets the lines.
         description: one line for a reader: the model and its pool.
         title: a few words for a reader about a request.
         least_bytes: lines that stand between two keyframes weigh at least so much.

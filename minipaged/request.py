@@ -37,6 +37,9 @@ class Request:
         cache_salt: requests share prefixes only with those of the same salt.
         sequences: its n answers. Until the prompt is computed only the first unfinished one is scheduled; then the
             others are forked from it.
+        forked: the prompt is computed, and its sequences go on by themselves.
+        num_ended: of its sequences, those that have ended.
+        error: one line that says what went wrong, when a forward pass failed under it.
     """
 
     id: int
@@ -47,9 +50,9 @@ class Request:
     priority: int = 0
     cache_salt: str | None = None
     sequences: list[Sequence] = field(default_factory=list)
-    forked: bool = False  # the prompt is computed, and its sequences go on by themselves
-    num_ended: int = 0  # of its sequences
-    error: str | None = None  # what went wrong, when a forward pass failed under it
+    forked: bool = False
+    num_ended: int = 0
+    error: str | None = None
 
     @property
     def finished(self) -> bool:
@@ -63,27 +66,43 @@ class Sequence:
 
     Convention: a token just drawn is in `tokens` but not yet in the cache, so before a decoding step
     `len(tokens) == num_computed + 1`. After a preemption `num_computed` is 0 and the drawn tokens are kept.
+
+    Args:
+        id: the sequence's number in its engine, from 0.
+        request: whose answer it is.
+        index: 0 … n - 1 within its request.
+        tokens: prompt and answer; `Scheduler.commit` appends to it.
+        sampling: what the sampler must know, ready to be put into a chunk.
+        num_computed: tokens whose K and V are in the cache.
+        status: where it stands.
+        finish_reason: "stop", "length", "cancelled" or "error" once it has ended.
+        draws: one per generated token.
+        num_preemptions: how often its blocks were taken back.
+        peak_computed: the most `num_computed` has ever been; below it, computing is recomputing.
+        rank: place in the order policy, then age; set by `Scheduler.add`, then fixed.
     """
 
-    id: int  # the sequence's number in its engine, from 0
+    id: int
     request: Request
-    index: int  # 0 … n - 1 within its request
-    tokens: list[int]  # prompt and answer; appended to by Scheduler.commit
-    sampling: Sampling  # what the sampler must know, ready to be put into a chunk
-    num_computed: int = 0  # tokens whose K and V are in the cache
+    index: int
+    tokens: list[int]
+    sampling: Sampling
+    num_computed: int = 0
     status: Status = Status.WAITING
     finish_reason: FinishReason | None = None
-    draws: list[Draw] = field(default_factory=list)  # one per generated token
+    draws: list[Draw] = field(default_factory=list)
     num_preemptions: int = 0
-    peak_computed: int = 0  # the most `num_computed` has ever been: below it, computing is recomputing
-    rank: tuple[Any, int, int] = (0, 0, 0)  # place in the order policy, then age; set by Scheduler.add, then fixed
+    peak_computed: int = 0
+    rank: tuple[Any, int, int] = (0, 0, 0)
 
     @property
     def num_prompt_tokens(self) -> int:
+        """Tokens of the prompt."""
         return len(self.request.prompt_token_ids)
 
     @property
     def output_token_ids(self) -> list[int]:
+        """The answer so far, without the prompt."""
         return self.tokens[self.num_prompt_tokens :]
 
     @property
@@ -94,19 +113,38 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One finished (or still growing) answer, as vLLM's `CompletionOutput`."""
+    """One finished (or still growing) answer, as vLLM's `CompletionOutput`.
+
+    Args:
+        index: which of the request's n answers it is, from 0.
+        text: of the answer, without a stop string and what follows it; "" when the model has no tokenizer.
+        token_ids: of the answer; a token that ended it is the last of them.
+        finish_reason: "stop" (a stop string, a stop token or end of text), "length" (max_tokens), "cancelled" or
+            "error"; None while it grows.
+        cumulative_logprob: the log-probabilities of its tokens, summed.
+        logprobs: one `Draw` per token when `SamplingParams.logprobs` asks for them, else None.
+    """
 
     index: int
     text: str
     token_ids: tuple[int, ...]
     finish_reason: FinishReason | None
     cumulative_logprob: float
-    logprobs: tuple[Draw, ...] | None = None  # one per token when `SamplingParams.logprobs` asks for them
+    logprobs: tuple[Draw, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RequestOutput:
-    """What the user gets back for one prompt."""
+    """What the user gets back for one prompt.
+
+    Args:
+        request_id: the request's number in its engine, from 0.
+        prompt: the text; None when the prompt was given as token ids.
+        prompt_token_ids: the prompt in tokens.
+        outputs: the `SamplingParams.n` answers, by their index.
+        finished: all answers have ended.
+        error: one line that says what went wrong when a forward pass failed, else None.
+    """
 
     request_id: int
     prompt: str | None

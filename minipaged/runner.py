@@ -24,25 +24,44 @@ class AttentionBackend(Protocol):
     """What a module of `minipaged_kernels` offers; `reference` says what each does."""
 
     @property
-    def paged_attention(self) -> Callable[..., torch.Tensor]: ...
+    def paged_attention(self) -> Callable[..., torch.Tensor]:
+        """Causal attention of the new tokens over their contexts; see `minipaged_kernels.reference.paged_attention`."""
+        ...
+
     @property
-    def write_kv(self) -> Callable[..., Any]: ...
+    def write_kv(self) -> Callable[..., Any]:
+        """Writes K and V into their slots; see `minipaged_kernels.reference.write_kv`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class StepInputs:
-    """A plan's chunks as tensors. Sequence i's rows are `query_starts[i]:query_starts[i + 1]`."""
+    """A plan's chunks as tensors. Sequence i's rows are `query_starts[i]:query_starts[i + 1]`.
 
-    token_ids: torch.Tensor  # (tokens) int64
-    positions: torch.Tensor  # (tokens) int64
-    slots: torch.Tensor  # (tokens) int64: where each token's K and V go
-    block_tables: torch.Tensor  # (sequences, max_blocks) int32, padded with 0
-    query_starts: torch.Tensor  # (sequences + 1) int32
-    context_lens: torch.Tensor  # (sequences) int32, this step's tokens included
+    Args:
+        token_ids: (tokens) int64.
+        positions: (tokens) int64, each token's place in its own sequence.
+        slots: (tokens) int64: where each token's K and V go.
+        block_tables: (sequences, max_blocks) int32, padded with 0.
+        query_starts: (sequences + 1) int32.
+        context_lens: (sequences) int32, this step's tokens included.
+    """
+
+    token_ids: torch.Tensor  # (tokens)
+    positions: torch.Tensor  # (tokens)
+    slots: torch.Tensor  # (tokens)
+    block_tables: torch.Tensor  # (sequences, max_blocks)
+    query_starts: torch.Tensor  # (sequences + 1)
+    context_lens: torch.Tensor  # (sequences)
 
     @classmethod
     def build(cls, chunks: Sequence[Chunk], block_size: int, device: torch.device) -> StepInputs:
         """Lays the chunks out one behind the other.
+
+        Args:
+            chunks: of a plan, at least one.
+            block_size: token slots in a block.
+            device: where the tensors go.
 
         Raises:
             ValueError: a chunk without tokens, or whose table does not cover its context.
@@ -80,9 +99,9 @@ class TorchRunner:
         kv_cache: its blocks; same dtype and device as the model.
         sampler: draws the tokens.
         attention: what has `paged_attention` and `write_kv`: a `minipaged_kernels.backends.Backend`, or the reference.
-        inputs: makes the step's tensors of its chunks, the block size and the device.
         on_logits: called in each step that draws, with the plan and the logits (rows, vocab) of its drawing chunks, one
             row each, in the plan's order. For tests and lessons, which must not change them.
+        inputs: makes the step's tensors of its chunks, the block size and the device.
     """
 
     def __init__(
@@ -106,12 +125,16 @@ class TorchRunner:
 
         A plan without chunks only has its memory operations executed.
 
+        Args:
+            plan: of a step; its `num_executed_ops` is set.
+
         Returns:
             For each chunk, in order, `chunk.draws` draws from its last row: draw i is noise for `sampling.index + i`,
             at position `start + len(token_ids)`.
 
         Raises:
             ValueError: a chunk's table does not cover its context.
+            IndexError: a memory operation names a block that is not there.
             FloatingPointError: the logits are not numbers.
         """
         with torch.inference_mode():

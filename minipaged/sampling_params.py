@@ -78,7 +78,14 @@ class SamplingParams:
 
     @classmethod
     def from_dict(cls, options: dict[str, Any]) -> SamplingParams:
-        """As the constructor, but an unknown option is refused with a `ValueError` that lists the known ones."""
+        """As the constructor, for options that a user wrote.
+
+        Args:
+            options: by their names, any number of them.
+
+        Raises:
+            ValueError: an unknown option; the message lists the known ones. Or a value that makes no sense.
+        """
         known = [field.name for field in fields(cls)]
         for name in options:
             if name not in known:

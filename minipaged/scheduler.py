@@ -27,32 +27,95 @@ class Admission(Protocol):
     """What memory answers to an admission."""
 
     @property
-    def num_cached(self) -> int: ...
+    def num_cached(self) -> int:
+        """Tokens whose K and V are there already."""
+        ...
+
     @property
-    def num_new(self) -> int: ...
+    def num_new(self) -> int:
+        """Tokens that the sequence computes in this step, behind the cached ones; there is room for them."""
+        ...
 
 
 class Memory(Protocol):
-    """What the scheduler asks of memory. A refusal (None, False) changes nothing."""
+    """What the scheduler asks of memory. A refusal (None, False) changes nothing.
+
+    A step begins with the first `admit` or `grow` and ends with `end_step` or `abort_step`. In between a sequence of
+    the step is not released: one that is to end does so behind the step.
+    """
 
     @property
-    def total_slots(self) -> int: ...
+    def total_slots(self) -> int:
+        """Token slots in the device pool."""
+        ...
+
     @property
-    def max_sequence_slots(self) -> int: ...
+    def max_sequence_slots(self) -> int:
+        """Token slots that one sequence can hold at most, with the pool to itself."""
+        ...
+
     @property
-    def held_slots(self) -> int: ...
+    def held_slots(self) -> int:
+        """Token slots that sequences hold, filled or not."""
+        ...
+
     @property
-    def live_slots(self) -> int: ...
-    def admit(self, sequence: Sequence, want: int, reserve: int = 0) -> Admission | None: ...
-    def continue_walk(self, sequence: Sequence) -> int: ...
-    def grow(self, sequence: Sequence, n: int) -> bool: ...
-    def fork(self, parent: Sequence, child: Sequence) -> None: ...
-    def release(self, sequence: Sequence) -> None: ...
-    def end_request(self, request: Request) -> None: ...
-    def table(self, sequence: Sequence) -> tuple[int, ...]: ...
-    def take_operations(self) -> list[MemoryOp]: ...
-    def end_step(self) -> None: ...
-    def abort_step(self, unexecuted: list[MemoryOp]) -> None: ...
+    def live_slots(self) -> int:
+        """Held slots that hold a token once the open step is done."""
+        ...
+
+    def admit(self, sequence: Sequence, want: int, reserve: int = 0) -> Admission | None:
+        """Give a waiting sequence its slots.
+
+        Args:
+            sequence: holds nothing yet.
+            want: tokens to compute in this step at most, at least 1.
+            reserve: token slots that must stay available behind the admission.
+
+        Returns:
+            What is there of its tokens already, and how many it computes; None when it does not fit.
+        """
+        ...
+
+    def continue_walk(self, sequence: Sequence) -> int:
+        """How many more of a running sequence's tokens need not be computed, since others have; 0 without sharing."""
+        ...
+
+    def grow(self, sequence: Sequence, n: int) -> bool:
+        """Make room for `n` more tokens behind the computed ones; False when there is none."""
+        ...
+
+    def fork(self, parent: Sequence, child: Sequence) -> None:
+        """Give `child` what `parent` holds: the prompt is computed, and the request's answers part."""
+        ...
+
+    def release(self, sequence: Sequence) -> None:
+        """Take back all that the sequence holds."""
+        ...
+
+    def end_request(self, request: Request) -> None:
+        """All sequences of the request have ended."""
+        ...
+
+    def table(self, sequence: Sequence) -> tuple[int, ...]:
+        """A copy of the sequence's block table, which goes into the plan; empty when it holds nothing."""
+        ...
+
+    def take_operations(self) -> list[MemoryOp]:
+        """The operations decided since the last call, in order; they are executed with the plan."""
+        ...
+
+    def end_step(self) -> None:
+        """The step went well: what it computed is there."""
+        ...
+
+    def abort_step(self, unexecuted: list[MemoryOp]) -> None:
+        """The step failed: what it should have computed is not there.
+
+        Args:
+            unexecuted: those of its operations that were not carried out; they are still to be done.
+        """
+        ...
 
 
 class Scheduler:
@@ -68,7 +131,7 @@ class Scheduler:
         order: the policy; its value is taken once, when a sequence arrives, and ties go by age.
 
     Raises:
-        ValueError: a budget that could starve a running sequence; from `add`, a request that could never fit.
+        ValueError: a budget that could starve a running sequence.
     """
 
     def __init__(
@@ -118,10 +181,12 @@ class Scheduler:
 
     @property
     def num_running(self) -> int:
+        """Sequences that run."""
         return len(self._running)
 
     @property
     def num_waiting(self) -> int:
+        """Sequences that wait."""
         return len(self._waiting)
 
     @property
@@ -131,6 +196,7 @@ class Scheduler:
 
     @property
     def has_work(self) -> bool:
+        """Whether a sequence runs or waits."""
         return bool(self._running or self._waiting)
 
     @property

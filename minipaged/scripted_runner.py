@@ -32,7 +32,7 @@ class ScriptedRunner:
         self._draws: dict[int, tuple[Draw]] = {}
 
     def run(self, plan: StepPlan) -> StepResult:
-        """Draw for each chunk what the script says."""
+        """Draw for each chunk what the script says; the plan's memory operations count as done."""
         plan.num_executed_ops = len(plan.memory_ops)
         script, draws = self.script, self._draws
         result: list[tuple[Draw, ...]] = []

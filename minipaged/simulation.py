@@ -35,6 +35,9 @@ class SimulatedRunner:
     def run(self, plan: StepPlan) -> StepResult:
         """Carry the plan out.
 
+        Args:
+            plan: of a step; its `num_executed_ops` is counted up.
+
         Raises:
             StaleRead: a context that has a hole.
             IndexError: a block table that is too short for its chunk.
@@ -51,6 +54,10 @@ class SimulatedRunner:
 
     def context(self, block_table: Items[int], num_tokens: int) -> list[int]:
         """The first `num_tokens` tokens that a block table reads back.
+
+        Args:
+            block_table: physical blocks, logical order.
+            num_tokens: tokens of the context.
 
         Raises:
             StaleRead: one of the slots holds nothing.
@@ -92,7 +99,15 @@ def next_token(context: Items[int], vocab_size: int, seed: int = 0, index: int =
 
 
 def simulated_answer(prompt: Items[int], num_tokens: int, vocab_size: int, seed: int = 0, index: int = 0) -> list[int]:
-    """What `SimulatedRunner` must answer, without any cache: the oracle of the bookkeeping's tests."""
+    """What `SimulatedRunner` must answer, without any cache: the oracle of the bookkeeping's tests.
+
+    Args:
+        prompt: token ids.
+        num_tokens: tokens of the answer.
+        vocab_size: answers are in `range(vocab_size)`.
+        seed: the request's.
+        index: which of the request's answers it is.
+    """
     tokens = list(prompt)
     for _ in range(num_tokens):
         tokens.append(next_token(tokens, vocab_size, seed, index))

@@ -13,7 +13,15 @@ from minipaged.scheduler import Memory, Scheduler
 
 
 class StaticBatches(Scheduler):
-    """See `Scheduler`. Its budget is at least as large as the memory, so it is places and memory that bound a batch."""
+    """Static batches: the next sequences are admitted when all of the last batch have ended.
+
+    Its budget is at least as large as the memory, so it is places and memory that bound a batch.
+
+    Args:
+        memory: who gives and takes the token slots.
+        max_batch_tokens: tokens in a step at most; raised to the memory's slots.
+        **options: as `Scheduler` has them.
+    """
 
     def __init__(self, memory: Memory, *, max_batch_tokens: int = 2048, **options: Any) -> None:
         super().__init__(memory, max_batch_tokens=max(max_batch_tokens, memory.total_slots), **options)

@@ -15,7 +15,9 @@ from minipaged.virtual_clock import VirtualClock
 class Inner(Protocol):
     """A runner."""
 
-    def run(self, plan: StepPlan) -> StepResult: ...
+    def run(self, plan: StepPlan) -> StepResult:
+        """Carry the plan out."""
+        ...
 
 
 class TimedRunner:

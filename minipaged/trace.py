@@ -33,7 +33,7 @@ class Event:
 class ChunkRecord(NamedTuple):
     """What one sequence computed in the step. A tuple, since one is made for every sequence of every step.
 
-    Args:
+    Attributes:
         sequence: the sequence's id.
         request: the id of its request.
         start: position of the first token.
@@ -193,7 +193,8 @@ class Moment:
     Args:
         header: of the run.
         record: of the step.
-        running, waiting: sequences in the scheduler's order, oldest first.
+        running: sequences that run, in the scheduler's order, oldest first.
+        waiting: sequences that wait, likewise.
         nodes: of the prefix tree, by id.
         counts: what the memory has done since the beginning, by `MemoryStats`' names; blocks as they stand.
     """
@@ -237,8 +238,14 @@ class Trace(Protocol):
     """A run that was recorded, or is being recorded: any moment of it can be had."""
 
     @property
-    def header(self) -> TraceHeader: ...
-    def __len__(self) -> int: ...
+    def header(self) -> TraceHeader:
+        """What stays the same all through the run."""
+        ...
+
+    def __len__(self) -> int:
+        """Steps recorded so far."""
+        ...
+
     def moment(self, index: int) -> Moment:
         """The moment after the `index`-th recorded step, from 0.
 

@@ -53,7 +53,6 @@ class TraceWriter:
 
     Raises:
         ValueError: the file cannot be opened for writing, or is being written.
-        OSError: from `write`, as from any file.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -71,12 +70,17 @@ class TraceWriter:
             raise ValueError(f"trace {path}: it cannot be written: {error.strerror}") from None
 
     def write(self, line: bytes) -> None:
-        """A line with its newline."""
+        """A line with its newline.
+
+        Raises:
+            OSError: as from any file.
+        """
         written = self._file.write(line)
         while written < len(line):
             written += self._file.write(memoryview(line)[written:])
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> TraceWriter:
@@ -121,6 +125,7 @@ class _LineTrace(ABC):
 
     @property
     def header(self) -> TraceHeader:
+        """What stays the same all through the run."""
         assert self._state is not None, f"{self._name} has no header yet; a recorder writes it"
         return self._state.header
 
@@ -256,6 +261,7 @@ class TraceReader(_LineTrace):
         self._is_open = True
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> TraceReader:

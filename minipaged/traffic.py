@@ -53,7 +53,15 @@ class TimedRequest:
 
 
 def read_traffic(path: Path, tokens_per_hash: int = TOKENS_PER_HASH) -> Iterator[TimedRequest]:
-    """The requests of a file: Mooncake's format if its name ends with `.jsonl`, else Azure's."""
+    """The requests of a file, by time: Mooncake's format if its name ends with `.jsonl`, else Azure's.
+
+    Args:
+        path: the file.
+        tokens_per_hash: see `read_mooncake`.
+
+    Raises:
+        ValueError: the file cannot be read or a line is no request; the message names the line.
+    """
     return read_mooncake(path, tokens_per_hash) if path.suffix == ".jsonl" else read_azure(path)
 
 
@@ -197,7 +205,13 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """What made requests look like: mean tokens of prompts and answers."""
+    """What made requests look like.
+
+    Args:
+        name: for the command line.
+        mean_prompt: mean tokens of the prompts.
+        mean_output: mean tokens of the answers.
+    """
 
     name: str
     mean_prompt: float

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 
 class VirtualClock:
-    """Starts at 0.
-
-    Raises:
-        ValueError: from `advance`, time that runs backwards.
-    """
+    """Seconds that pass when somebody says so; called, it says how many have. Starts at 0."""
 
     __slots__ = ("now",)
 
@@ -22,7 +18,11 @@ class VirtualClock:
         return self.now
 
     def advance(self, seconds: float) -> None:
-        """So much time passes."""
+        """So much time passes.
+
+        Raises:
+            ValueError: time that runs backwards.
+        """
         if not seconds >= 0:
             raise ValueError(f"VirtualClock.advance: {seconds} seconds; time goes forward, so at least 0")
         self.now += seconds

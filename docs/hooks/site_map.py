@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 # The folders whose files have pages, apart from docs/ itself. What is long and not written to be read has none.
 SHOWN = ("minipaged", "kernels", "lessons", "tests", "docs/examples", "docs/hooks")
+AT_THE_ROOT = ("LICENSE", "constraints.txt", "pyproject.toml", "mkdocs.yml")
 TEXT = (".py", ".txt", ".json", ".jsonl", ".html", ".toml", ".yml", ".css")
 LONGEST = 64_000  # bytes
 _PASSED_OVER = ("__pycache__", "egg-info", "snapshots")
@@ -55,6 +56,8 @@ def place_of(path: str) -> str | None:
 def is_shown(file: Path) -> bool:
     """Whether a source file has a page of its own."""
     path = file.relative_to(ROOT).as_posix()
+    if path in AT_THE_ROOT:
+        return file.is_file()
     return (
         any(path.startswith(f"{top}/") for top in SHOWN)
         and file.is_file()

@@ -15,13 +15,15 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import TextLexer, get_lexer_for_filename
 from pygments.util import ClassNotFound
-from site_map import ROOT, SHOWN, is_shown, place_of, symbols
+from site_map import AT_THE_ROOT, ROOT, SHOWN, is_shown, place_of, symbols
 
 _HEAD = "---\ntitle: {title}\nsearch:\n  exclude: true\nhide:\n  - navigation\n  - toc\n---\n\n{trail}\n\n"
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Adds one page for each source file, and one for each folder."""
+    for name in AT_THE_ROOT:
+        files.append(_generated(config, ROOT / name, _source_page(ROOT / name)))
     for top in SHOWN:
         for path in sorted((ROOT / top).rglob("*")):
             if is_shown(path):

@@ -23,7 +23,9 @@ class Backend:
     Args:
         name: one of `NAMES`.
         reason: why it was taken, in a few words.
-        paged_attention, write_kv, copy_blocks: see `minipaged_kernels.reference`.
+        paged_attention: see `minipaged_kernels.reference.paged_attention`.
+        write_kv: see `minipaged_kernels.reference.write_kv`.
+        copy_blocks: see `minipaged_kernels.reference.copy_blocks`.
     """
 
     name: str
@@ -58,6 +60,10 @@ def unavailable(name: str, device_type: str) -> str | None:
 
 def choose(name: str, device_type: str) -> Backend:
     """Take a backend by name, or the best one with "auto": Triton on CUDA, Numba on a CPU, else the reference.
+
+    Args:
+        name: one of `NAMES`, or "auto".
+        device_type: "cpu" or "cuda".
 
     Raises:
         ValueError: no such backend, or it cannot run here; the message has the command that would make it run.

@@ -74,7 +74,8 @@ def write_kv(key: torch.Tensor, value: torch.Tensor, kv_layer: torch.Tensor, slo
     """Writes each token's K and V into its slot, in place.
 
     Args:
-        key, value: (num_tokens, num_kv_heads, head_dim).
+        key: (num_tokens, num_kv_heads, head_dim).
+        value: (num_tokens, num_kv_heads, head_dim).
         kv_layer: (num_blocks, 2, num_kv_heads, block_size, head_dim). May be a strided view.
         slots: (num_tokens) integers, `physical block * block_size + offset`; no slot twice.
     """
@@ -92,7 +93,9 @@ def copy_blocks(source: torch.Tensor, destination: torch.Tensor, pairs: torch.Te
     So the chain 1→2, 2→3 inside one tensor leaves block 1's content in all three.
 
     Args:
-        source, destination: (num_blocks, …), the same tensor or two, on one device or two; equal shapes but for dim 0.
+        source: (num_blocks, …), what is read.
+        destination: (num_blocks, …), what is written: the same tensor or another, on the same device or another; its
+            shape is the source's but for dim 0.
         pairs: (n, 2) integers, source block → destination block.
     """
     for source_block, destination_block in pairs.tolist():

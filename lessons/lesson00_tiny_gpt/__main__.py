@@ -138,7 +138,7 @@ def _dialogue(prompt: str, answer: str) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The lesson's own options."""
-    parser.add_argument("--language", choices=["en", "zh"], default="en", help="of the text")
+    parser.add_argument("--language", choices=["en", "zh"], default="en", help="of the text (default en)")
     parser.add_argument("--full", action="store_true", help="retrain the shipped model instead; see factory.py")
     parser.add_argument("--judge", metavar="DIR", help="examine the model in a folder instead; see factory.py")
 

@@ -160,7 +160,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The lesson's own option."""
     parser.add_argument(
         "--trace", metavar="FILE", help="take the lengths from an Azure CSV file or a Mooncake .jsonl file"
     )
@@ -168,7 +169,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Play the lesson; returns the exit status."""
-    return run(LESSON, play, argv, add_arguments=_add_arguments)
+    return run(LESSON, play, argv, add_arguments=add_arguments)
 
 
 if __name__ == "__main__":

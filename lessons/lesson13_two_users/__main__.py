@@ -169,13 +169,14 @@ def _fork(history: History) -> int:
     return next(forks, 0)
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The lesson's own options."""
     parser.add_argument("--quiz", action="store_true", help="be asked what each step will bring, and keep score")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The lesson's command line."""
-    return run(LESSON, play, argv, add_arguments=_add_arguments)
+    return run(LESSON, play, argv, add_arguments=add_arguments)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     hint = command("hint", "a hint for the task that you are at; the next one each time, up to three", _hint)
     hint.add_argument("task", nargs="?", type=int, help="for another task")
     solution = command("solution", "our answer, once yours passes", _solution)
-    solution.add_argument("--show", action="store_true", help="before it does")
+    solution.add_argument("--show", action="store_true", help="even if it does not pass yet")
     command("reset", "begin again; what you wrote is kept beside it", _reset)
     command("doctor", "what is installed, and where your workbook is", _doctor, lesson=False)
     return parser

@@ -176,6 +176,21 @@ class Stage:
                 self.console.print(f"{error}; try again, or press Enter to skip")
 
 
+def command_line(lesson: Lesson) -> argparse.ArgumentParser:
+    """The options that every lesson has."""
+    parser = argparse.ArgumentParser(prog=f"python -m lessons.{lesson.slug}", description=lesson.question)
+    parser.add_argument("--small", action="store_true", help="the same in a few seconds, on less work")
+    parser.add_argument("--predict", metavar="X", type=_guess, nargs="+", default=[],
+                        help="your predictions, in the order in which you would be asked")  # fmt: skip
+    parser.add_argument("--no-ask", action="store_true", help="ask for no prediction")
+    parser.add_argument("--mine", action="store_true", help="with the parts that you have written in the place of ours")
+    parser.add_argument("--workbook", metavar="DIR", help="where those are, if not in the workbook started last")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where the model runs (default cpu)")
+    parser.add_argument("--json", action="store_true", help="print the figures and nothing else")
+    parser.add_argument("--svg", metavar="FILE", help="keep the picture in a file")
+    return parser
+
+
 def run(
     lesson: Lesson,
     play: Play,
@@ -195,16 +210,7 @@ def run(
         The exit status: 0; 1 after one line about the learner's parts, with which the play stopped; 2 after one line
         about bad input; 130 after Ctrl-C, 141 when nobody reads on.
     """
-    parser = argparse.ArgumentParser(prog=f"python -m lessons.{lesson.slug}", description=lesson.question)
-    parser.add_argument("--small", action="store_true", help="the same in a few seconds, on less work")
-    parser.add_argument("--predict", metavar="X", type=_guess, nargs="+", default=[],
-                        help="your predictions, in the order in which you would be asked")  # fmt: skip
-    parser.add_argument("--no-ask", action="store_true", help="ask for no prediction")
-    parser.add_argument("--mine", action="store_true", help="with the parts that you have written in the place of ours")
-    parser.add_argument("--workbook", metavar="DIR", help="where those are, if not in the workbook started last")
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where the model runs")
-    parser.add_argument("--json", action="store_true", help="print the figures and nothing else")
-    parser.add_argument("--svg", metavar="FILE", help="keep the picture in a file")
+    parser = command_line(lesson)
     if add_arguments is not None:
         add_arguments(parser)
     options = parser.parse_args(argv)

@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trace", type=Path, required=True, metavar="FILE", help="a Mooncake trace (JSON lines)")
     parser.add_argument(
         "--blocks", type=int, nargs="+", default=[0, 30_000, 10_000, 1_000], metavar="N",
-        help="blocks of the cache; 0 for one without end (0 30000 10000 1000)",
+        help="blocks of the cache; 0 for one without end (default 0 30000 10000 1000)",
     )  # fmt: skip
-    parser.add_argument("--requests", type=int, metavar="N", help="the first N only")
+    parser.add_argument("--requests", type=int, metavar="N", help="the first N only (default: all)")
     parser.add_argument("--json", action="store_true", help="print the figures only")
 
 

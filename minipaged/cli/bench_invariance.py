@@ -46,9 +46,17 @@ _CASES = (  # neighbours, budget, blocks (None: room for all; 43: it is admitted
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """--size, --dtype, --rounds, --record, --json."""
-    parser.add_argument("--size", choices=sorted(SIZES), default="12.6M", help="parameters of the random model")
-    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of the measurement; the median counts")
+    parser.add_argument(
+        "--size", choices=sorted(SIZES), default="12.6M",
+        help="parameters of the random model (default 12.6M)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dtype", choices=("float32", "bfloat16"), default="float32",
+        help="of weights and cache (default float32)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="of the measurement; the median counts (default 3)"
+    )
     add_record_option(parser, "the last case, with its preemption,")
     parser.add_argument("--json", action="store_true", help="print the figures only")
 

@@ -50,13 +50,23 @@ class KernelResult:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """--heads, --kv-heads, --head-dim, --dtype, --contexts, --sequences, --backend, --one-thread, --full, --json."""
-    parser.add_argument("--heads", type=int, default=12, help="query heads (12, as in a GPT-2 of 124 M)")
-    parser.add_argument("--kv-heads", type=int, help="KV heads (as many as query heads)")
-    parser.add_argument("--head-dim", type=int, default=64)
-    parser.add_argument("--dtype", choices=_DTYPES, nargs="+", default=["float32", "bfloat16"])
-    parser.add_argument("--contexts", type=int, nargs="+", default=[64, 256, 1024, 4096], help="tokens")
-    parser.add_argument("--sequences", type=int, nargs="+", default=[1, 8, 64])
-    parser.add_argument("--backend", choices=backends.NAMES, nargs="+", help="all that run here")
+    parser.add_argument(
+        "--heads", type=int, default=12, metavar="N", help="query heads (default 12, as in a GPT-2 of 124 M)"
+    )
+    parser.add_argument("--kv-heads", type=int, metavar="N", help="KV heads (default: as many as query heads)")
+    parser.add_argument("--head-dim", type=int, default=64, metavar="N", help="numbers in a head (default 64)")
+    parser.add_argument(
+        "--dtype", choices=_DTYPES, nargs="+", default=["float32", "bfloat16"],
+        help="of K and V (default float32 bfloat16)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--contexts", type=int, nargs="+", default=[64, 256, 1024, 4096], metavar="N",
+        help="tokens of each sequence (default 64 256 1024 4096)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sequences", type=int, nargs="+", default=[1, 8, 64], metavar="N", help="in a batch (default 1 8 64)"
+    )
+    parser.add_argument("--backend", choices=backends.NAMES, nargs="+", help="which (default: all that run here)")
     parser.add_argument(
         "--one-thread", action="store_true", help="one thread and its own CPU time: for a machine that others use too"
     )

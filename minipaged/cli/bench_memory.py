@@ -45,7 +45,10 @@ class BooksResult:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """--books, --sizes, --json."""
     parser.add_argument("--books", action="store_true", help="the bookkeeping alone (the only part there is)")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6], help="pools, in blocks")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6], metavar="N",
+        help="pools, in blocks (default 1000 10000 100000 1000000)",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the figures only")
 
 

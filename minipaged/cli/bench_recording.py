@@ -69,7 +69,9 @@ class RecordingResult:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """--models, --sequences, --block-size, --seconds, --json."""
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS, help="shipped, or random (default both)")
-    parser.add_argument("--sequences", type=int, nargs="+", default=[1, 8, 64], metavar="N", help="default 1 8 64")
+    parser.add_argument(
+        "--sequences", type=int, nargs="+", default=[1, 8, 64], metavar="N", help="that decode (default 1 8 64)"
+    )
     parser.add_argument("--block-size", type=int, default=16, metavar="N", help="token slots in a block (default 16)")
     parser.add_argument("--seconds", type=float, default=5.0, metavar="S", help="spent on each row (default 5)")
     parser.add_argument("--json", action="store_true", help="print the figures only")

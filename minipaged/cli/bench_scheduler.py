@@ -51,7 +51,10 @@ class _Echo:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """--running, --json."""
-    parser.add_argument("--running", type=int, nargs="+", default=[1, 4, 16, 64, 256, 1024], help="running sequences")
+    parser.add_argument(
+        "--running", type=int, nargs="+", default=[1, 4, 16, 64, 256, 1024], metavar="N",
+        help="running sequences (default 1 4 16 64 256 1024)",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the figures only")
 
 

@@ -47,36 +47,66 @@ _LEAST_RATE, _MOST_RATE = 1e-6, 1_000_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What comes, how it is served, on what, and what is printed."""
-    parser.add_argument("--trace", type=Path, metavar="FILE", help="an Azure CSV file, or a Mooncake .jsonl file")
-    parser.add_argument("--mix", choices=sorted(MIXES), default="sharegpt", help="lengths of made requests (sharegpt)")
     parser.add_argument(
-        "--rate", type=float, nargs="+", metavar="R", help="requests a second (the trace's own; 1 for made ones)"
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="an Azure CSV file, or a Mooncake .jsonl file (default: made requests)",
     )
     parser.add_argument(
-        "--requests", type=int, metavar="N", help=f"the first N only (all of a trace; {_MADE_REQUESTS} made ones)"
+        "--mix", choices=sorted(MIXES), default="sharegpt", help="lengths of made requests (default sharegpt)"
     )
-    parser.add_argument("--priorities", type=int, default=2, metavar="N", help="of made requests, at random (2)")
+    parser.add_argument(
+        "--rate",
+        type=float,
+        nargs="+",
+        metavar="R",
+        help="requests a second (default: the trace's own; 1 for made ones)",
+    )
+    parser.add_argument(
+        "--requests",
+        type=int,
+        metavar="N",
+        help=f"the first N only (default: all of a trace; {_MADE_REQUESTS} made ones)",
+    )
+    parser.add_argument(
+        "--priorities", type=int, default=2, metavar="N", help="how many made requests have, at random (default 2)"
+    )
     parser.add_argument(
         "--close-limits", action="store_true",
         help="each user limits the answer to the next power of two above its length, instead of --max-tokens",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of made requests (0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of made requests (default 0)")
     parser.add_argument(
         "--policy", nargs="+", choices=POLICIES, default=["paged"], metavar="NAME",
-        help="paged, or " + "; ".join(f"{policy.name}: {policy.summary}" for policy in POLICIES.values()),
+        help="how it is served (default paged). "
+        + "; ".join(f"{policy.name}: {policy.summary}" for policy in POLICIES.values()),
     )  # fmt: skip
-    parser.add_argument("--order", nargs="+", choices=ORDERS, default=["fcfs"], help="who goes first (fcfs)")
+    parser.add_argument("--order", nargs="+", choices=ORDERS, default=["fcfs"], help="who goes first (default fcfs)")
     parser.add_argument(
-        "--model", choices=PRESETS, help="the cost model (h100-llama-8b; a100-opt-13b for made requests)"
+        "--model", choices=PRESETS, help="the cost model (default h100-llama-8b; a100-opt-13b for made requests)"
     )
-    parser.add_argument("--slots", type=int, metavar="N", help="token slots of the device (what the model leaves)")
-    parser.add_argument("--host-slots", type=int, metavar="N", help="token slots of the host (four times as many)")
     parser.add_argument(
-        "--block-size", type=int, metavar="N", help=f"token slots in a block (16; {TOKENS_PER_HASH} for Mooncake's)"
+        "--slots", type=int, metavar="N", help="token slots of the device (default: what the model leaves)"
     )
-    for name in ("max_batch_tokens", "max_sequences", "max_tokens", "long_from"):
+    parser.add_argument(
+        "--host-slots", type=int, metavar="N", help="token slots of the host (default: four times as many)"
+    )
+    parser.add_argument(
+        "--block-size",
+        type=int,
+        metavar="N",
+        help=f"token slots in a block (default 16; {TOKENS_PER_HASH} for Mooncake's)",
+    )
+    for name, what in (
+        ("max_batch_tokens", "tokens in a step at most"),
+        ("max_sequences", "answers written at once at most"),
+        ("max_tokens", "what a user who says nothing allows for an answer, in tokens"),
+        ("long_from", "tokens of prompt and answer above which a request counts as long"),
+    ):
         default = next(field.default for field in fields(ServiceConfig) if field.name == name)
-        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, metavar="N", help=f"({default})")
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=int, default=default, metavar="N", help=f"{what} (default {default})")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the mean normalised latency over the rate")
     parser.add_argument("--costs", action="store_true", help="print the cost model's numbers and their sources")
     parser.add_argument("--json", action="store_true", help="print the figures only")

@@ -26,8 +26,12 @@ ANSWER_TOKENS = 64
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `minipaged bench single`."""
-    parser.add_argument("--size", choices=sorted(SIZES), default="124M", help="parameters of the random model")
-    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument(
+        "--size", choices=sorted(SIZES), default="124M", help="parameters of the random model (default 124M)"
+    )
+    parser.add_argument(
+        "--dtype", choices=("float32", "bfloat16"), default="float32", help="of weights and cache (default float32)"
+    )
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="the median of which counts (default 5)")
     parser.add_argument("--parts", action="store_true", help="also say where the time goes (the clocks cost a little)")
     add_record_option(parser, "all rounds (it costs a little)")

@@ -28,13 +28,21 @@ _REQUESTS = {"12.6M": 64, "124M": 32}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `minipaged bench throughput`."""
-    parser.add_argument("--size", choices=sorted(SIZES), default="12.6M", help="parameters of the random model")
-    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--against", choices=("transformers", "vllm"), nargs="+", default=[], help="who else runs")
+    parser.add_argument(
+        "--size", choices=sorted(SIZES), default="12.6M", help="parameters of the random model (default 12.6M)"
+    )
+    parser.add_argument(
+        "--dtype", choices=("float32", "bfloat16"), default="float32", help="of weights and cache (default float32)"
+    )
+    parser.add_argument(
+        "--against", choices=("transformers", "vllm"), nargs="+", default=[], help="who else runs (default: nobody)"
+    )
     parser.add_argument("--python", metavar="PATH", help="the interpreter that has vLLM (default: this one)")
-    parser.add_argument("--requests", type=int, metavar="N", help="default: 64 of the small model, 32 of the large")
+    parser.add_argument(
+        "--requests", type=int, metavar="N", help="how many (default: 64 of the small model, 32 of the large)"
+    )
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="the median of which counts (default 3)")
-    parser.add_argument("--attention", help="our kernels' backend (default auto)")
+    parser.add_argument("--attention", metavar="NAME", help="our kernels' backend (default auto)")
     parser.add_argument("--parts", action="store_true", help="also say where our time goes (the clocks cost a little)")
     add_record_option(parser, "our last round")
     parser.add_argument("--json", action="store_true", help="print the figures only")

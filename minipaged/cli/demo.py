@@ -59,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-blocks", type=int, default=64, metavar="N", help="blocks in the KV pool (default 64)")
     parser.add_argument("--max-tokens", type=int, default=176, metavar="N", help="tokens of an answer (default 176)")
     parser.add_argument("--requests", type=int, metavar="N", help="take only the first N prompts")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="another seed, another order of arrival")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="another seed, another order of arrival (default 0)"
+    )
     add_record_option(parser)
     parser.add_argument("--json", action="store_true", help="print the figures only, as one JSON object")
 

@@ -49,9 +49,11 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--block-size", type=int, metavar="N", help="token slots in a block (default 16)")
     group.add_argument("--max-batch-tokens", type=int, metavar="N", help="tokens in a step at most (default 2048)")
     group.add_argument("--max-sequences", type=int, metavar="N", help="answers written at once at most (default 64)")
-    group.add_argument("--max-chunk-tokens", type=int, metavar="N", help="of one answer in a step at most")
+    group.add_argument(
+        "--max-chunk-tokens", type=int, metavar="N", help="of one answer in a step at most (default: no limit)"
+    )
     group.add_argument("--watermark", type=float, metavar="SHARE", help="blocks kept free at admission (default 0.01)")
-    group.add_argument("--device", help="cpu, cuda or auto (default cpu)")
+    group.add_argument("--device", metavar="NAME", help="cpu, cuda or auto (default cpu)")
     group.add_argument("--attention", choices=ATTENTION, help="the kernels' backend (default auto)")
     group.add_argument("--dtype", choices=DTYPES, help="of weights and cache (default float32)")
 

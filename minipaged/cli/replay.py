@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--panel",
         default="overview",
         metavar="NAME",
-        help="what to show: overview, blocks, tables, timeline, tree or life",
+        help="what to show: overview (the default), blocks, tables, timeline, tree or life",
     )
     parser.add_argument("--follow", metavar="NAME", help="a sequence by its name, such as A, or a block by its number")
     add_speed_option(parser)

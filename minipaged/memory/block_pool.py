@@ -18,13 +18,13 @@ from collections import OrderedDict
 
 
 class BlockPool:
-    """Taking, sharing and giving back a block is O(1); the views and `check` are O(blocks).
+    """The device pool's books. Taking, sharing and giving back a block is O(1); the views and `check` are O(blocks).
 
     Args:
         num_blocks: blocks in the pool, at least 1.
 
     Raises:
-        ValueError: `num_blocks` is below 1, or a block that nobody holds is released.
+        ValueError: `num_blocks` is below 1.
     """
 
     def __init__(self, num_blocks: int) -> None:
@@ -37,10 +37,12 @@ class BlockPool:
 
     @property
     def num_free(self) -> int:
+        """Blocks that hold nothing of use."""
         return len(self._free)
 
     @property
     def num_evictable(self) -> int:
+        """Blocks that nobody holds, with content that may be wanted again."""
         return len(self._evictable)
 
     @property
@@ -50,6 +52,7 @@ class BlockPool:
 
     @property
     def num_held(self) -> int:
+        """Blocks that at least one table holds."""
         return self.num_blocks - self.num_available
 
     @property
@@ -90,6 +93,9 @@ class BlockPool:
         Args:
             block: a held block.
             cached: its content may be wanted again, so without a holder it is evictable and not free.
+
+        Raises:
+            ValueError: nobody holds the block.
         """
         if self._counts[block] == 0:
             raise ValueError(f"BlockPool.release: nobody holds block {block}")

@@ -11,7 +11,11 @@ from __future__ import annotations
 
 
 class BlockTable:
-    """Logical index -> physical block. `blocks[i]` holds the tokens at positions i * block_size and on."""
+    """Logical index -> physical block. `blocks[i]` holds the tokens at positions i * block_size and on.
+
+    Args:
+        block_size: token slots in a block.
+    """
 
     __slots__ = ("block_size", "blocks")
 

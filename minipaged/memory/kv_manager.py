@@ -60,9 +60,6 @@ class KVManager:
         poison_freed: log a `Poison` for every block that becomes free, so that a stale read shows as NaN.
         table: makes a sequence's empty block table, of a block size.
         tiers: makes what moves contents between the two pools, of pool, tree and swap.
-
-    Raises:
-        ValueError: from its methods, a sequence that is not in the state they ask for. Nothing has changed then.
     """
 
     def __init__(
@@ -117,7 +114,12 @@ class KVManager:
         return tuple(holding.table.blocks) if holding else ()
 
     def slot(self, sequence: Sequence, position: int) -> int:
-        """The slot that holds the K and V of the sequence's token at `position`."""
+        """The slot that holds the K and V of the sequence's token at `position`.
+
+        Raises:
+            ValueError: the sequence holds no blocks.
+            IndexError: its table does not reach that far.
+        """
         return self._require("slot", sequence).table.slot(position)
 
     # Sequences come, grow, part and go -------------------------------------------------------------------------------
@@ -132,6 +134,9 @@ class KVManager:
 
         Returns:
             None when it does not fit; nothing has changed then.
+
+        Raises:
+            ValueError: it is admitted already.
         """
         if sequence.id in self._holdings:
             raise ValueError(f"KVManager.admit: sequence {sequence.id} is admitted already; release it first")
@@ -161,6 +166,9 @@ class KVManager:
 
         Returns:
             How many more tokens are cached now, 0 for none.
+
+        Raises:
+            ValueError: the sequence holds no blocks.
         """
         holding = self._require("continue_walk", sequence)
         start = sequence.num_computed
@@ -177,6 +185,9 @@ class KVManager:
         """Make room for `n` more tokens behind the computed ones; False, and nothing changed, when there is none.
 
         A block that others hold too is copied just before it is written on.
+
+        Raises:
+            ValueError: the sequence holds no blocks.
         """
         holding = self._holdings.get(sequence.id) or self._require("grow", sequence)
         start, blocks = sequence.num_computed, holding.table.blocks
@@ -194,7 +205,15 @@ class KVManager:
         return True
 
     def fork(self, parent: Sequence, child: Sequence) -> None:
-        """A second table over the parent's blocks. Takes no block: who writes first on a shared one copies it."""
+        """A second table over the parent's blocks. Takes no block: who writes first on a shared one copies it.
+
+        Args:
+            parent: holds blocks, and is not in the open step.
+            child: holds none yet.
+
+        Raises:
+            ValueError: either is not so. Nothing has changed then.
+        """
         of_parent = self._require("fork", parent)
         if child.id in self._holdings:
             raise ValueError(f"KVManager.fork: sequence {child.id} is admitted already; release it first")
@@ -208,7 +227,11 @@ class KVManager:
         self._holdings[child.id] = holding
 
     def release(self, sequence: Sequence) -> None:
-        """Take the sequence's table back, last block first, so that what is cached goes leaf first."""
+        """Take the sequence's table back, last block first, so that what is cached goes leaf first.
+
+        Raises:
+            ValueError: it holds no blocks, or is in the open step. Nothing has changed then.
+        """
         holding = self._require("release", sequence)
         if holding.in_step:
             raise ValueError(f"KVManager.release: sequence {sequence.id} is in the open step; end the step first")

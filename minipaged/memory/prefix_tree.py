@@ -26,15 +26,22 @@ Tokens = tuple[int, ...]
 
 
 class Node:
-    """One full block's content, or a root."""
+    """One full block's content, or a root.
+
+    Args:
+        id: its number, never used again.
+        parent: the node of the block before it; None for a root.
+        tokens: block_size of them; none for a root.
+        key: a root's name.
+    """
 
     __slots__ = ("device", "host", "id", "key", "num_children", "num_holders", "parent", "pending", "tokens")
 
     def __init__(self, id: int, parent: Node | None, tokens: Tokens, key: Hashable = None) -> None:
         self.id = id
-        self.parent = parent  # None for a root
-        self.tokens = tokens  # block_size of them; none for a root
-        self.key = key  # a root's name
+        self.parent = parent
+        self.tokens = tokens
+        self.key = key
         self.device: int | None = None
         self.host: int | None = None
         self.pending = False  # it is computed in the open step: good to share within it, not to copy from
@@ -67,6 +74,9 @@ class PrefixTree:
 
     Args:
         block_size: tokens of a node, at least 1.
+
+    Raises:
+        ValueError: `block_size` is below 1.
     """
 
     def __init__(self, block_size: int) -> None:
@@ -87,6 +97,7 @@ class PrefixTree:
 
     @property
     def roots(self) -> tuple[Node, ...]:
+        """All roots, the oldest first."""
         return tuple(self._roots.values())
 
     def root(self, key: Hashable) -> Node | None:
@@ -135,6 +146,9 @@ class PrefixTree:
             tokens: a whole sequence's.
             start: first position to look for; a multiple of block_size.
             stop: position to stop before, since at least one token must be left to compute.
+
+        Returns:
+            The nodes that match, and the one that matches in part.
         """
         path: list[Node] = []
         if node is None:

@@ -10,13 +10,17 @@ class MemoryStats:
     """Blocks are counted as they stand, everything else since the beginning.
 
     Args:
-        free_blocks, evictable_blocks, held_blocks: of the device pool; they sum to its size.
+        free_blocks: of the device pool, those that hold nothing of use.
+        evictable_blocks: those that nobody holds, with content that may be wanted again.
+        held_blocks: those that a sequence holds; the three sum to the pool's size.
         host_blocks: of the host pool, those that hold a copy.
         tokens_from_device: shared in place, by admissions and by running sequences.
         tokens_from_host: brought back by `SwapIn`.
         tokens_copied: shared inside a block, by copying it.
         tokens_recomputed: computed once, given up, and not found again.
-        copies, swaps_out, swaps_in: blocks moved.
+        copies: blocks copied within the device pool.
+        swaps_out: blocks copied to the host.
+        swaps_in: blocks brought back from it.
         evictions: device blocks given up; those with a copy on the host cost no `SwapOut`.
         drops: contents lost for good.
         bytes_moved: by copies and swaps; 0 when nobody told the manager what a block weighs.

@@ -12,10 +12,13 @@ from collections import OrderedDict
 
 
 class SwapManager:
-    """Every operation is O(1).
+    """The host pool's books. Every operation is O(1).
 
     Args:
         num_blocks: blocks in the host pool, at least 1 (with none, there is no swap manager).
+
+    Raises:
+        ValueError: `num_blocks` is below 1.
     """
 
     def __init__(self, num_blocks: int) -> None:
@@ -28,10 +31,12 @@ class SwapManager:
 
     @property
     def num_free(self) -> int:
+        """Host blocks that hold nothing."""
         return len(self._free)
 
     @property
     def num_used(self) -> int:
+        """Host blocks that hold a copy."""
         return self.num_blocks - len(self._free)
 
     @property
@@ -72,6 +77,7 @@ class SwapManager:
         self._sole[block] = None
 
     def is_clean(self, block: int) -> bool:
+        """Whether the copy's content is on the device, too."""
         return block in self._clean
 
     def _leave(self, block: int) -> None:

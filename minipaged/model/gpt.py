@@ -143,6 +143,15 @@ def full_attention(layer: int, query: torch.Tensor, key: torch.Tensor, value: to
     """An `attend` without a cache: the tokens are one whole sequence from position 0; each sees those up to itself.
 
     Scores, softmax and sum are in float32 (float64 for a float64 model), as in the reference kernel.
+
+    Args:
+        layer: not looked at: there is no cache.
+        query: (tokens, num_heads, head_dim).
+        key: (tokens, num_kv_heads, head_dim).
+        value: (tokens, num_kv_heads, head_dim).
+
+    Returns:
+        (tokens, num_heads, head_dim), in the query's dtype.
     """
     group = query.shape[1] // key.shape[1]  # query heads that share a KV head
     wide = torch.float64 if query.dtype == torch.float64 else torch.float32

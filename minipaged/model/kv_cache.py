@@ -21,6 +21,7 @@ class KVCache:
     """K and V of all token slots, all layers.
 
     One block is one contiguous piece of memory, so a copy or a swap moves it in one go; a layer is a strided view.
+    With `MINIPAGED_DEBUG=1` in the environment every slot starts as NaN, so that a read before the first write shows.
 
     Args:
         config: gives layers, KV heads and head size.
@@ -33,8 +34,6 @@ class KVCache:
 
     Raises:
         ValueError: a size that is not a whole number of at least 1 (host blocks: 0).
-
-    With `MINIPAGED_DEBUG=1` in the environment every slot starts as NaN, so that a read before the first write shows.
     """
 
     def __init__(
@@ -75,7 +74,13 @@ class KVCache:
 
     @staticmethod
     def bytes_per_block(config: ModelConfig, block_size: int, dtype: torch.dtype) -> int:
-        """Bytes of one block: `2 * num_layers * num_kv_heads * head_dim * itemsize` for each of its slots."""
+        """Bytes of one block: `2 * num_layers * num_kv_heads * head_dim * itemsize` for each of its slots.
+
+        Args:
+            config: gives layers, KV heads and head size.
+            block_size: token slots in a block.
+            dtype: of K and V.
+        """
         return block_size * config.kv_bytes_per_token(dtype.itemsize)
 
     @property
@@ -85,14 +90,20 @@ class KVCache:
 
     @property
     def num_blocks(self) -> int:
+        """Device blocks."""
         return self.blocks.shape[0]
 
     @property
     def num_host_blocks(self) -> int:
+        """Host blocks."""
         return self.host_blocks.shape[0]
 
     def layer(self, index: int) -> torch.Tensor:
-        """One layer's view: (num_blocks, 2, num_kv_heads, block_size, head_dim), not contiguous."""
+        """One layer's view: (num_blocks, 2, num_kv_heads, block_size, head_dim), not contiguous; K at index 0, V at 1.
+
+        Raises:
+            IndexError: there is no such layer.
+        """
         return self._layers[index]
 
     def apply(self, memory_ops: Iterable[MemoryOp]) -> None:
@@ -103,6 +114,9 @@ class KVCache:
         it is still being written.
 
         `num_applied` counts those done, from 0 in each call, so that after an error the caller knows how far it got.
+
+        Args:
+            memory_ops: a plan's.
 
         Raises:
             IndexError: an operation names a block that is not there; it and its neighbours of one kind are not done.

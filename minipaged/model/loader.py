@@ -32,6 +32,9 @@ def resolve_model(name: str | Path) -> Path:
 
     A shipped name wins over a folder of that name; `./tiny-gpt` is the folder.
 
+    Args:
+        name: of a shipped model, or of a folder.
+
     Raises:
         ValueError: neither a shipped model nor a folder.
     """

@@ -19,15 +19,23 @@ from minipaged.sampling_params import SamplingParams
 
 @dataclass(slots=True)
 class PlainAnswer:
-    """What the plain loop wrote, one entry per generated token."""
+    """What the plain loop wrote, one entry per generated token.
+
+    Args:
+        draws: the tokens.
+        margins: best logit minus second best of each; where it is small, rounding may decide.
+        finish_reason: "length" or "stop".
+        num_tokens_computed: rows through the model; with a cache it would be prompt + answer - 1.
+    """
 
     draws: list[Draw] = field(default_factory=list)
-    margins: list[float] = field(default_factory=list)  # best logit minus second best; small: rounding may decide
-    finish_reason: str = "length"  # or "stop"
-    num_tokens_computed: int = 0  # rows through the model; with a cache: prompt + answer - 1
+    margins: list[float] = field(default_factory=list)
+    finish_reason: str = "length"
+    num_tokens_computed: int = 0
 
     @property
     def token_ids(self) -> list[int]:
+        """The tokens alone."""
         return [draw.token_id for draw in self.draws]
 
 
@@ -48,6 +56,7 @@ def generate_plain(
         params: temperature, top_k, top_p, max_tokens, stop_token_ids, ignore_eos, logprobs, seed.
         seed: stands in where `params.seed` is None.
         index: which of the prompt's n answers this is.
+        sampler: draws the tokens; our own when None.
 
     Returns:
         The answer; a token that ends it is its last.

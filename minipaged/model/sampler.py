@@ -69,6 +69,11 @@ def uniform(seeds: Sequence[int], indices: Sequence[int], positions: Sequence[in
     splitmix64's finaliser (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014) over the three
     numbers in turn; the upper 53 bits become the fraction of a float64. A seed counts modulo 2**64.
 
+    Args:
+        seeds: (rows) the requests' seeds.
+        indices: (rows) each sequence's index within its request.
+        positions: (rows) the position that the drawn token will have.
+
     Returns:
         (rows) float64, on the CPU.
     """

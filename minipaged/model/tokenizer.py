@@ -41,6 +41,9 @@ class Tokenizer:
     def from_folder(cls, folder: str | Path) -> Tokenizer | None:
         """The tokenizer of a model's folder, or None when it holds no `tokenizer.json`: then only token ids work.
 
+        Args:
+            folder: in the Hugging Face format.
+
         Raises:
             ValueError: the file is there but cannot be read; the message names it.
         """
@@ -67,7 +70,11 @@ class Tokenizer:
         return self.backend.decode(list(token_ids), skip_special_tokens=True)
 
     def stream(self, prompt_token_ids: Sequence[int] = ()) -> StreamDecoder:
-        """A decoder of one answer, token by token."""
+        """A decoder of one answer, token by token.
+
+        Args:
+            prompt_token_ids: what the answer goes on from.
+        """
         return StreamDecoder(self, prompt_token_ids)
 
     def has_text(self, token_id: int) -> bool:
@@ -99,6 +106,10 @@ class StreamDecoder:
     (`<0xE4>`) for one wrong byte in it, while here its good characters, which have already left, stay.
 
     The work per token does not grow with the answer's length.
+
+    Args:
+        tokenizer: whose tokens come.
+        prompt_token_ids: what the answer goes on from.
     """
 
     def __init__(self, tokenizer: Tokenizer, prompt_token_ids: Sequence[int] = ()) -> None:

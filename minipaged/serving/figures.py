@@ -9,7 +9,15 @@ from minipaged.serving.histogram import Histogram
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of many values, in seconds: their mean, and what half, 90 % and 99 % of them are not above."""
+    """Of many values, in seconds.
+
+    Args:
+        mean: their mean.
+        p50: what half of them are not above.
+        p90: what 90 % of them are not above.
+        p99: what 99 % of them are not above.
+        longest: the largest.
+    """
 
     mean: float
     p50: float
@@ -19,6 +27,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Histogram) -> Spread:
+        """The spread of what was counted; all of it 0 when nothing was."""
         p50, p90, p99 = (values.quantile(share) for share in (0.5, 0.9, 0.99))
         return cls(values.mean, p50, p90, p99, values.largest)
 
@@ -28,6 +37,7 @@ class Latencies:
     """Seconds as the users of some requests saw them.
 
     Args:
+        num_requests: how many they are.
         first_token: from arrival to the first token.
         between_tokens: from each token to the next.
         normalised: from arrival to the end, divided by the tokens of the answer.
@@ -75,12 +85,15 @@ class ServingFigures:
         num_requests: that came and could be served.
         num_refused: that could never fit.
         num_finished: that ended, all of their tokens written.
-        prompt_tokens, output_tokens: of the requests that were served.
+        prompt_tokens: of the requests that were served.
+        output_tokens: of their answers.
         seconds: from the first arrival to the last end.
         busy_seconds: of them, in steps.
         num_steps: steps.
         all: latencies of all requests.
-        short, long: of those whose prompt and answer together are at most, or above, `long_from` tokens.
+        short: of those whose prompt and answer together are at most `long_from` tokens.
+        long: of those that are above it.
+        long_from: tokens.
         batch_size: sequences in a step, averaged over the time in steps.
         memory: the four-way split.
         cached_tokens: prompt tokens that were found and not computed.

@@ -44,7 +44,7 @@ class _Group:
 
 
 class ServingMeter:
-    """A listener.
+    """A listener that turns records into figures.
 
     Args:
         block_size: token slots in a block of the tables.
@@ -67,7 +67,14 @@ class ServingMeter:
         self._live = self._reserved = self._internal = self._external = self._free = 0.0
 
     def expect(self, sequence: int, arrival: float, num_prompt: int, num_output: int) -> None:
-        """A request of one sequence has come."""
+        """A request of one sequence has come.
+
+        Args:
+            sequence: the sequence's id.
+            arrival: when, in seconds of the engine's clock.
+            num_prompt: tokens of the prompt.
+            num_output: tokens that its answer will have.
+        """
         group = self._long if num_prompt + num_output > self.long_from else self._short
         self._guests[sequence] = _Guest(arrival, num_prompt, num_prompt + num_output - 1, group, arrival)
         group.num_requests += 1

@@ -46,7 +46,9 @@ class ServedMemory(Memory, Protocol):
     """What the scheduler asks of memory, and the slots in a block of its tables."""
 
     @property
-    def block_size(self) -> int: ...
+    def block_size(self) -> int:
+        """Token slots in a block of its tables."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from minipaged.traffic import TimedRequest
 
 @dataclass(frozen=True, slots=True)
 class PrefixHits:
-    """Blocks are those that the prompts are cut into; the last one of each may be shorter.
+    """What a prefix cache found. Blocks are those that the prompts are cut into; the last one of each may be shorter.
 
     Args:
         num_requests: that were served.

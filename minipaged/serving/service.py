@@ -106,6 +106,7 @@ class Service:
 
     @property
     def has_work(self) -> bool:
+        """Whether a request is there that has not ended."""
         return self.engine.has_work
 
     def submit(self, request: TimedRequest) -> bool:
@@ -174,5 +175,13 @@ def serve(
     config: ServiceConfig | None = None,
     listeners: Iterable[Listener] = (),
 ) -> ServingFigures:
-    """Serve the traffic by the policy; see `Service`."""
+    """Serve the traffic by the policy.
+
+    Args:
+        policy: how.
+        traffic: requests by their arrival.
+        cost_model: how long each step takes.
+        config: with what.
+        listeners: called with the record of every step.
+    """
     return Service(policy, cost_model, config, listeners).serve(traffic)

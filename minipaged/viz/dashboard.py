@@ -58,7 +58,8 @@ def dashboard(trace: Trace, index: int, view: View, width: int, height: int, the
         trace: a run, recorded or being recorded. A `History` over it, kept from one call to the next, saves work.
         index: from 0.
         view: what is selected.
-        width, height: what the picture takes at most, in cells; made for 60 × 20 and above.
+        width: what the picture takes at most, in cells; made for 60 and above.
+        height: what it takes at most, in lines; made for 20 and above.
         theme: how things look.
 
     Returns:

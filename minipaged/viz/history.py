@@ -36,7 +36,7 @@ class StepFacts:
 
 
 class History:
-    """A `Trace` over a trace.
+    """A `Trace` over a trace that remembers of each step what the panels ask for again and again.
 
     Args:
         trace: steps may be added to it; those that are there must not change.
@@ -49,6 +49,7 @@ class History:
 
     @property
     def header(self) -> TraceHeader:
+        """The trace's."""
         return self._trace.header
 
     def __len__(self) -> int:

@@ -36,7 +36,14 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def page(trace: Trace) -> str:
-    """The file's text."""
+    """One HTML page that shows every step of a run, and asks nobody for anything.
+
+    Args:
+        trace: with at least one step.
+
+    Returns:
+        The file's text, in HTML.
+    """
     history = trace if isinstance(trace, History) else History(trace)
     run = json.dumps(_run(history), ensure_ascii=False, separators=(",", ":"))
     template = TEMPLATE.read_text(encoding="utf-8")

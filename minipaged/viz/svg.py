@@ -32,7 +32,16 @@ def recording_console(width: int, height: int = 25) -> Console:
 
 
 def as_svg(picture: RenderableType, title: str, width: int) -> str:
-    """The picture in a window with a title."""
+    """The picture in a window with a title.
+
+    Args:
+        picture: anything that rich can print.
+        title: of the window.
+        width: in cells.
+
+    Returns:
+        The file's text, in SVG.
+    """
     console = recording_console(width)
     console.print(picture)
     return console_svg(console, title)

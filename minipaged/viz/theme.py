@@ -138,6 +138,7 @@ class Theme:
 
     @property
     def glyphs(self) -> Glyphs:
+        """The character set."""
         return UNICODE if self.unicode else ASCII
 
     def role(self, role: str) -> Style:
