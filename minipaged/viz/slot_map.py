@@ -88,7 +88,7 @@ def slot_map(regions: Iterable[Region], num_slots: int, theme: Theme, width: int
 def legend(theme: Theme, slots_per_cell: int) -> Text:
     """What the characters mean."""
     each = "a character is a slot" if slots_per_cell == 1 else f"a character is {slots_per_cell} slots"
-    says = f"{each}: A tokens of A, a held by A and empty, 2 shared by two, {theme.glyphs.free} free"
+    says = f"{each}: A a token of A, a held and empty, 2 shared by two, {theme.glyphs.free} free"
     return Text(says, theme.role("quiet"))
 
 
