@@ -21,13 +21,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def _table() -> str:
-    rows = ["| | lesson | question | reading | exercise |", "|---:|---|---|---:|---:|"]
+    rows = ["| | lesson | question | time needed |", "|---:|---|---|---|"]
     for lesson in catalogue():
-        writing = f"{lesson.exercise_minutes} min" if lesson.has_exercise else "none"
+        time = f"{lesson.minutes} min to read"
+        if lesson.has_exercise:
+            time += f", {lesson.exercise_minutes} to write"
         name = lesson.name.replace("_", " ")
-        rows.append(
-            f"| {lesson.number} | [{name}]({lesson.slug}.md) | {lesson.question} | {lesson.minutes} min | {writing} |"
-        )
+        rows.append(f"| {lesson.number} | [{name}]({lesson.slug}.md) | {lesson.question} | {time} |")
     reading = sum(lesson.minutes for lesson in catalogue()) / 60
     writing = sum(lesson.exercise_minutes for lesson in catalogue()) / 60
     return "\n".join(rows) + f"\n\nAll together: {reading:.0f} hours of reading and {writing:.0f} of writing code.\n"
