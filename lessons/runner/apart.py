@@ -64,12 +64,12 @@ def _run(path: Path, lesson: Lesson, first: int, seconds: float) -> tuple[bool, 
     limit = STARTING_SECONDS + num_parts * (seconds + guard.GRACE_SECONDS)
     why = "it ended the process"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, tempfile.TemporaryFile() as report:
-        command = [sys.executable, "-m", __name__, str(path), lesson.slug, str(first), str(seconds)]
+        command = [sys.executable, "-B", "-m", __name__, str(path), lesson.slug, str(first), str(seconds)]
         paths = os.pathsep.join([str(LESSONS.parent), *filter(None, sys.path)])
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "PYTHONPATH": paths},
             stdin=subprocess.DEVNULL,
             stdout=report,
             stderr=subprocess.DEVNULL,

@@ -81,10 +81,12 @@ def _parser() -> argparse.ArgumentParser:
     command("reset", "begin again; what you wrote is kept beside it", _reset)
     grade = command("grade", "for a teacher: a class's handed-in workbooks, each run apart", _grade, lesson=False)
     grade.add_argument("folders", nargs="+", metavar="DIR", type=Path, help="one for each learner: handed-in/*")
-    grade.add_argument("--lesson", nargs="+", metavar="N", default=[], help="these only (all with an exercise)")
+    grade.add_argument(
+        "--lesson", nargs="+", metavar="N", default=[], help="these only (default: all with an exercise)"
+    )
     grade.add_argument(
         "--seconds", type=float, metavar="S", default=guard.LIMIT_SECONDS,
-        help=f"that a task may take ({guard.LIMIT_SECONDS})",
+        help=f"that a task may take (default {guard.LIMIT_SECONDS:g})",
     )  # fmt: skip
     form = grade.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="tasks that pass, a line for each learner")
