@@ -32,7 +32,7 @@ from minipaged.parts import Parts
 from minipaged.pool_size import choose_host_blocks, choose_pool_size, describe_pool, free_host_bytes
 from minipaged.progress import ProgressBar
 from minipaged.request import Completion, Request, RequestOutput
-from minipaged.runner import TorchRunner
+from minipaged.runner import AttentionBackend, TorchRunner
 from minipaged.sampling_params import SamplingParams
 
 logger = logging.getLogger("minipaged")
@@ -65,6 +65,7 @@ class LLM:
         self.backend = backends.choose(self.config.attention, device.type)
         _compile_kernels(self.backend, self.model.dtype)
         pack_linears(self.model, own_kernel=self.backend.name == "cpu")
+        attention = parts.attention or self.backend
 
         itemsize, block_size = self.model.dtype.itemsize, self.config.block_size
         size = choose_pool_size(self.config, self.model_config, itemsize, _free_bytes(device))
@@ -76,12 +77,12 @@ class LLM:
             self.model.dtype,
             device,
             num_host_blocks=host_blocks,
-            copy_blocks=self.backend.copy_blocks,
+            copy_blocks=getattr(attention, "copy_blocks", self.backend.copy_blocks),
         )
         #: One line: the model, and the pool with the reason for its size.
         self.description = (
             f"{folder.name}: {parameters / 1e6:.1f} M parameters, {self.config.dtype} on {device}, "
-            f"{self.backend.name} attention. " + describe_pool(size, host_blocks, block_size, self.kv_cache.block_bytes)
+            f"{_name(attention)} attention. " + describe_pool(size, host_blocks, block_size, self.kv_cache.block_bytes)
         )
         logger.info(self.description)
 
@@ -104,7 +105,6 @@ class LLM:
             watermark_slots=int(self.config.watermark * memory.total_slots),
             order=parts.order,
         )
-        attention = parts.attention or self.backend
         runner = TorchRunner(self.model, self.kv_cache, Sampler(), attention, inputs=parts.inputs)
         self.engine = Engine(scheduler, runner, self.model_config, seed=self.config.seed)
         if debug:
@@ -325,6 +325,11 @@ def _device(name: str) -> torch.device:
         return torch.device(name)
     except RuntimeError as error:
         raise ValueError(f"device is {name!r}: {str(error).splitlines()[0]}") from None
+
+
+def _name(attention: AttentionBackend) -> str:
+    """A backend's own name, a module's, or a class's."""
+    return str(getattr(attention, "name", None) or getattr(attention, "__name__", type(attention).__name__))
 
 
 def _compile_kernels(backend: backends.Backend, dtype: torch.dtype) -> None:

@@ -41,7 +41,8 @@ class Parts:
         scheduler: of a memory and the budgets, what decides each step.
         order: the scheduler's policy.
         inputs: of chunks, block size and device, the step's tensors.
-        attention: the kernels; None leaves the choice to `EngineConfig.attention`.
+        attention: the kernels: a `Backend`, a module, or whatever has `paged_attention` and `write_kv` (and
+            `copy_blocks`, if it likes); None leaves the choice to `EngineConfig.attention`.
     """
 
     pool: Callable[[int], BlockPool] = BlockPool

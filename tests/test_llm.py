@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from minipaged_kernels import backends, reference
 
 from minipaged import LLM, SamplingParams
+from minipaged.parts import Parts
 from minipaged.plan import StepPlan, StepResult
 
 GREEDY = SamplingParams(temperature=0, max_tokens=12, ignore_eos=True)
@@ -171,3 +174,33 @@ def test_the_pool_is_sized_by_bytes_or_by_itself(tiny_folder: Path) -> None:
     assert by_itself.kv_cache.num_blocks == 4 * 256 // 8
     assert "128 blocks of 8 token slots" in by_itself.description
     assert "room for 4 sequences of full context" in by_itself.description
+
+
+def test_kernels_of_your_own_do_all_three(tiny_folder: Path, llm: LLM, tmp_path: Path) -> None:
+    """Attention, writing, and the copy before answers part."""
+    calls = tmp_path / "calls"
+    text = f"from minipaged_kernels import reference\ncalls = open({str(calls)!r}, 'a', buffering=1)\n"
+    for kernel in backends.KERNELS:
+        text += f"def {kernel}(*given):\n    print('{kernel}', file=calls)\n    return reference.{kernel}(*given)\n"
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    own = LLM(tiny_folder, block_size=4, num_blocks=64, parts=Parts(attention=backends.from_file(tmp_path / "mine.py")))
+    assert "mine attention" in own.description
+    assert (
+        "reference attention"
+        in LLM(tiny_folder, parts=Parts(attention=backends.choose("reference", "cpu"))).description
+    )
+    params = SamplingParams(n=2, max_tokens=8, seed=1, ignore_eos=True)
+    prompt = list(range(5, 11))  # its second block is half full when the answers part
+    found = own.generate(prompt, params)[0].outputs
+    assert [answer.token_ids for answer in found] == [
+        answer.token_ids for answer in llm.generate(prompt, params)[0].outputs
+    ]
+    assert set(calls.read_text().split()) == set(backends.KERNELS)
+
+
+def test_kernels_of_your_own_without_a_copy(tiny_folder: Path) -> None:
+    """A module, or an object, need not have `copy_blocks`; whoever else is chosen copies."""
+    mine = SimpleNamespace(paged_attention=reference.paged_attention, write_kv=reference.write_kv)
+    own = LLM(tiny_folder, block_size=4, num_blocks=64, parts=Parts(attention=mine))
+    outputs = own.generate(list(range(5, 11)), SamplingParams(n=2, max_tokens=8, seed=1, ignore_eos=True))
+    assert {answer.finish_reason for answer in outputs[0].outputs} == {"length"}

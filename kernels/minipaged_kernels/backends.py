@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 import torch
 
 NAMES = ("triton", "cpu", "reference")
+KERNELS = ("paged_attention", "write_kv", "copy_blocks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Backend:
     """The three kernels of one backend.
 
     Args:
-        name: one of `NAMES`.
+        name: one of `NAMES`, or that of a backend of your own.
         reason: why it was taken, in a few words.
         paged_attention: see `minipaged_kernels.reference.paged_attention`.
         write_kv: see `minipaged_kernels.reference.write_kv`.
@@ -80,6 +82,30 @@ def choose(name: str, device_type: str) -> Backend:
     if reason is not None:
         raise ValueError(f"attention {name!r} is not available: {reason}")
     return _load(name, "as asked")
+
+
+def from_file(path: Path) -> Backend:
+    """A backend of your own: a Python file with `paged_attention`, `write_kv` and `copy_blocks`, which is run.
+
+    One that it lacks is the reference's. Its name is the file's.
+
+    Raises:
+        ValueError: it is no file, Python cannot import it, or it has none of the three.
+    """
+    spec = spec_from_file_location(path.stem, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise ValueError(f"backend {path}: it must be a Python file with one of {', '.join(KERNELS)}")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise ValueError(f"backend {path}: Python cannot import it: {type(error).__name__}: {said}") from error
+    reference = import_module("minipaged_kernels.reference")
+    functions = [getattr(module, kernel, getattr(reference, kernel)) for kernel in KERNELS]
+    if all(function is getattr(reference, kernel) for kernel, function in zip(KERNELS, functions, strict=True)):
+        raise ValueError(f"backend {path}: it has no function of its own; it must have one of {', '.join(KERNELS)}")
+    return Backend(path.stem, "your file", *functions)
 
 
 def _load(name: str, reason: str) -> Backend:

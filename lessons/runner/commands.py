@@ -21,6 +21,8 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from rich.syntax import Syntax
 
+from lessons.runner import guard
+from lessons.runner.class_grades import grade_class
 from lessons.runner.grading import Grade, grades
 from lessons.runner.lesson import Lesson, catalogue, find
 from lessons.runner.workbook import Workbook
@@ -77,6 +79,18 @@ def _parser() -> argparse.ArgumentParser:
     solution = command("solution", "our answer, once yours passes", _solution)
     solution.add_argument("--show", action="store_true", help="even if it does not pass yet")
     command("reset", "begin again; what you wrote is kept beside it", _reset)
+    grade = command("grade", "for a teacher: a class's handed-in workbooks, each run apart", _grade, lesson=False)
+    grade.add_argument("folders", nargs="+", metavar="DIR", type=Path, help="one for each learner: handed-in/*")
+    grade.add_argument(
+        "--lesson", nargs="+", metavar="N", default=[], help="these only (default: all with an exercise)"
+    )
+    grade.add_argument(
+        "--seconds", type=float, metavar="S", default=guard.LIMIT_SECONDS,
+        help=f"that a task may take (default {guard.LIMIT_SECONDS:g})",
+    )  # fmt: skip
+    form = grade.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="tasks that pass, a line for each learner")
+    form.add_argument("--json", action="store_true", help="each task, with what is wrong, one object a line")
     command("doctor", "what is installed, and where your workbook is", _doctor, lesson=False)
     return parser
 
@@ -171,6 +185,15 @@ def _check(args: argparse.Namespace, console: Console) -> int:
     if not args.json:
         _after_check(console, workbook, chosen, good)
     return 0 if good else 1
+
+
+def _grade(args: argparse.Namespace, console: Console) -> int:
+    if not 0 < args.seconds < 1e6:
+        raise ValueError(f"grade: --seconds is {args.seconds:g}; it must be above 0")
+    chosen = list(dict.fromkeys(_exercise(name) for name in args.lesson)) or _with_exercise()
+    form = "csv" if args.csv else "json" if args.json else "table"
+    grade_class(console, args.folders, chosen, args.seconds, form)
+    return 0
 
 
 def _print_grades(console: Console, lesson: Lesson, found: Sequence[Grade]) -> None:
@@ -275,12 +298,16 @@ def _with_exercise() -> list[Lesson]:
 
 
 def _find_exercise(args: argparse.Namespace) -> Lesson:
+    return _exercise(args.lesson)
+
+
+def _exercise(name: str) -> Lesson:
     """The lesson that is named.
 
     Raises:
         ValueError: there is none, or there is nothing to write in it.
     """
-    lesson = find(args.lesson)
+    lesson = find(name)
     if not lesson.has_exercise:
         number = lesson.number
         raise ValueError(f"lesson {number} has nothing to write; `{_USAGE} run {number} --mine` runs it on your parts")

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-LIMIT_SECONDS = 60
+LIMIT_SECONDS: float = 60
 #: After so many more the process ends: the answer swallows every error, or is in a call that Python cannot interrupt.
 GRACE_SECONDS = 30
 
@@ -22,7 +22,7 @@ class TooLong(BaseException):
     """Not an Exception, so that an answer's own `except Exception` does not swallow it."""
 
     def __str__(self) -> str:
-        return f"it had not ended after {LIMIT_SECONDS} seconds"
+        return f"it had not ended after {LIMIT_SECONDS:g} seconds"
 
 
 @contextmanager

@@ -101,21 +101,7 @@ class Workbook:
             raise ValueError(f"{path} is no file; `python -m lessons reset {lesson.number}` makes it one")
         if not path.exists():
             raise ValueError(f"{path} is not there; `python -m lessons start {self.folder}` brings it")
-        spec = spec_from_file_location(f"workbook_{lesson.slug}", path)
-        assert spec is not None and spec.loader is not None
-        module = module_from_spec(spec)
-        sys.modules[spec.name] = module  # dataclasses look their own module up there
-        try:
-            with guard():
-                spec.loader.exec_module(module)
-        except SyntaxError as error:
-            where = f", line {error.lineno}" if error.lineno else ""
-            raise ValueError(f"{path}{where}: {error.msg}") from None
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # a file may raise anything, and call sys.exit
-            raise ValueError(f"{path} cannot be imported: {' '.join(text_of(error).split())}") from None
-        return module
+        return load_answer(path, lesson)
 
     def reset(self, lesson: Lesson) -> Path | None:
         """The stub again. What was written is kept beside it; returns where, None when there was nothing."""
@@ -185,6 +171,29 @@ class Workbook:
         progress[lesson.slug] = self._of(lesson)
         beside.write_text(json.dumps(progress, indent=1) + "\n", encoding="utf-8")
         beside.replace(path)
+
+
+def load_answer(path: Path, lesson: Lesson) -> ModuleType:
+    """A learner's file for a lesson, imported anew.
+
+    Raises:
+        ValueError: Python cannot import it; one line that says where.
+    """
+    spec = spec_from_file_location(f"workbook_{lesson.slug}", path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their own module up there
+    try:
+        with guard():
+            spec.loader.exec_module(module)
+    except SyntaxError as error:
+        where = f", line {error.lineno}" if error.lineno else ""
+        raise ValueError(f"{path}{where}: {error.msg}") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a file may raise anything, and call sys.exit
+        raise ValueError(f"{path} cannot be imported: {' '.join(text_of(error).split())}") from None
+    return module
 
 
 def _is_sound(kept: Any) -> bool:

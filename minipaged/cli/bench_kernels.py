@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -66,7 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sequences", type=int, nargs="+", default=[1, 8, 64], metavar="N", help="in a batch (default 1 8 64)"
     )
-    parser.add_argument("--backend", choices=backends.NAMES, nargs="+", help="which (default: all that run here)")
+    parser.add_argument(
+        "--backend", nargs="+", metavar="NAME",
+        help=f"{', '.join(backends.NAMES)}, or FILE.py with one of your own (default: all that run here)",
+    )  # fmt: skip
     parser.add_argument(
         "--one-thread", action="store_true", help="one thread and its own CPU time: for a machine that others use too"
     )
@@ -78,11 +82,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure and print; with --full, 1 if any answer is wrong."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     present = [name for name in backends.NAMES if backends.unavailable(name, device) is None]
-    for name in args.backend or ():
-        reason = backends.unavailable(name, device)
-        if reason is not None:
-            raise ValueError(f"bench kernels: {name} cannot run: {reason}")
-    chosen = [backends.choose(name, device) for name in args.backend or present]
+    chosen = [_backend(name, device) for name in args.backend or present]
     if args.full:
         return sum(full(backend, device, quiet=args.json) for backend in chosen) and 1
 
@@ -107,6 +107,13 @@ def run(args: argparse.Namespace) -> int:
         return 0
     _print(results, copied, f"{args.heads} query heads, {kv_heads} KV heads, head_dim {args.head_dim}")
     return 0
+
+
+def _backend(name: str, device: str) -> backends.Backend:
+    try:
+        return backends.from_file(Path(name)) if name.endswith(".py") else backends.choose(name, device)
+    except ValueError as error:
+        raise ValueError(f"bench kernels: {error}") from error
 
 
 def copy_bandwidth(device: str, clock: Callable[[], float] = time.perf_counter) -> float:

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from minipaged import cli
+from minipaged.cli import kernel_problems
 from minipaged.cli.bench_recording import AIM_BYTES, MIN_ROUNDS
 from minipaged.cli.bench_single import ANSWER_TOKENS
 from minipaged.cli.bench_throughput import operations, workload
@@ -125,6 +126,48 @@ def test_kernels_counts_bytes_for_every_backend(capsys: pytest.CaptureFixture[st
         moved = 2 * (2 * 32 * 2 * 16 + 2 * 2 * 16) * 4 / 1e9  # K, V, query and result of two sequences
         assert result["gigabytes_per_second"] == pytest.approx(moved / result["milliseconds"] * 1e3)
         assert result["share"] == pytest.approx(result["gigabytes_per_second"] / copied)
+
+
+OWN = """
+from minipaged_kernels import reference
+def paged_attention(query, *others):
+    return reference.paged_attention(query, *others) + ERROR
+"""
+
+
+def test_kernels_takes_a_backend_of_your_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN.replace("ERROR", "0"), encoding="utf-8")
+    sizes = ("--heads", "2", "--head-dim", "16", "--contexts", "32", "--sequences", "2", "--dtype", "float32")
+    found = figures(capsys, "kernels", *sizes, "--backend", "reference", str(file))
+    assert isinstance(found, dict)
+    assert [result["backend"] for result in found["results"]] == ["reference", "mine", "mine"], "and its prefill"
+
+
+@pytest.mark.parametrize("error", ["0", "1e-4", "float('nan')"])
+def test_kernels_compares_it_with_the_oracle(
+    error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for axis, kept in (("HEADS", 1), ("HEAD_DIMS", 1), ("BLOCK_SIZES", 2), ("DTYPES", 1)):
+        monkeypatch.setattr(kernel_problems, axis, getattr(kernel_problems, axis)[:kept])
+    monkeypatch.setattr(kernel_problems, "MIXES", (((2, 5), (1, 9)),))
+    file = tmp_path / "mine.py"
+    file.write_text(OWN.replace("ERROR", error), encoding="utf-8")
+    right = error == "0"
+    assert cli.main(["bench", "kernels", "--full", "--backend", str(file)]) == (0 if right else 1)
+    assert f"mine: 2 shapes compared with the oracle, {0 if right else 2} wrong" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", [None, "x = 1", "1 / 0", "def f(:"])
+def test_kernels_refuses_a_file_that_is_no_backend(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if text is not None:
+        (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    for name in (str(tmp_path / "mine.py"), "none"):
+        assert cli.main(["bench", "kernels", "--backend", name]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("minipaged: bench kernels: ") and len(error.splitlines()) == 1
 
 
 def test_memory_and_scheduler(capsys: pytest.CaptureFixture[str]) -> None:
