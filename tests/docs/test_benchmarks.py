@@ -14,7 +14,7 @@ PAGE = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
 #: A section of the page from its heading to the limit.
 SECTIONS = re.findall(r"^### ([^\n]+)\n(.*?)(?=^###? |\Z)", PAGE, re.M | re.S)
 _SHOWN = re.compile(r"^```sh\n\.venv/bin/minipaged ([^\n]*)\n```$", re.M)
-_MEASURED = re.compile(r"^<!-- measured by: minipaged ([^\n]*) -->\n\n```text\n(.*?)```\n\n\*(.*)\*$", re.M | re.S)
+_MEASURED = re.compile(r"^<!-- measured by: minipaged ([^\n]*) -->\n\n```text\n(.*?)```\n\n\*([^*\n]*)\*$", re.M | re.S)
 _STAMP = re.compile(r"20\d\d-\d\d-\d\d; \d+ cores, .+; Python 3\.\d+\.\d+, torch \S+, .*; took \d+ s\.")
 
 
@@ -24,7 +24,7 @@ def test_a_figure_has_its_command_its_day_and_its_limit(title: str, text: str) -
     [(command, printed, stamp)] = _MEASURED.findall(text)
     assert command == shown, "the reader would run another command than was measured"
     assert callable(_parser(shlex.split(command)).parse_args(shlex.split(command)).run)
-    assert len(printed.splitlines()) > 3 and re.search(r"\d", printed)
+    assert len(printed.splitlines()) >= 2 and re.search(r"\d", printed)
     assert _STAMP.fullmatch(stamp), stamp
     assert "**Held against:** " in text
 
