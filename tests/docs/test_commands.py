@@ -96,6 +96,33 @@ def lines_of(page: Path) -> set[str]:
     return {line for block in blocks_of(page, "sh") for line in shell_lines(block.text)}
 
 
+_PROMPT = re.compile(r'(?<="prompt": ")[^"]*')
+
+
+@pytest.mark.parametrize("page", TRANSLATIONS, ids=name_of)
+def test_a_translation_shows_the_same_commands(page: Path) -> None:
+    """Comments are translated, and so is a question that is put to the model; nothing else is."""
+    shown, original = (
+        [_PROMPT.sub("", line) for block in blocks_of(path, "sh") for line in shell_lines(block.text)]
+        for path in (page, README)
+    )
+    assert shown == original
+
+
+@pytest.mark.parametrize("page", TRANSLATIONS, ids=name_of)
+def test_a_translation_leads_wherever_the_original_leads(page: Path) -> None:
+    links, original = (set(re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8"))) for path in (page, README))
+    assert original - links <= {page.name}
+
+
+@pytest.mark.parametrize("page", TRANSLATIONS, ids=name_of)
+def test_no_line_ends_within_chinese_text(page: Path) -> None:
+    """A line's end is shown as a space, and between two Chinese characters there is none."""
+    wide = "[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
+    broken = re.findall(rf".*{wide}\n{wide}.*", prose(page.read_text(encoding="utf-8")))
+    assert not broken
+
+
 # Running -------------------------------------------------------------------------------------------------------------
 
 
