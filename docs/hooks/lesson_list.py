@@ -21,7 +21,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def _table() -> str:
-    rows = ["| | lesson | question | time needed |", "|---:|---|---|---|"]
+    rows = ["| | lesson | question | time needed |", "|---|---|---|---|"]
     for lesson in catalogue():
         time = f"{lesson.minutes} min to read"
         if lesson.has_exercise:
