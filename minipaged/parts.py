@@ -43,6 +43,9 @@ class Parts:
         inputs: of chunks, block size and device, the step's tensors.
         attention: the kernels: a `Backend`, a module, or whatever has `paged_attention` and `write_kv` (and
             `copy_blocks`, if it likes); None leaves the choice to `EngineConfig.attention`.
+
+    Raises:
+        ValueError: `attention` lacks one of the two; a file's path, say.
     """
 
     pool: Callable[[int], BlockPool] = BlockPool
@@ -54,3 +57,11 @@ class Parts:
     order: Order = first_come_first_served
     inputs: Callable[[Sequence[Chunk], int, torch.device], StepInputs] = StepInputs.build
     attention: AttentionBackend | None = None
+
+    def __post_init__(self) -> None:
+        for kernel in ("paged_attention", "write_kv"):
+            if self.attention is not None and not callable(getattr(self.attention, kernel, None)):
+                raise ValueError(
+                    f"Parts: attention is {self.attention!r}, without {kernel}; it must be a Backend "
+                    "(backends.from_file makes one of a file), a module, or an object with paged_attention and write_kv"
+                )

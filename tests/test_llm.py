@@ -204,3 +204,10 @@ def test_kernels_of_your_own_without_a_copy(tiny_folder: Path) -> None:
     own = LLM(tiny_folder, block_size=4, num_blocks=64, parts=Parts(attention=mine))
     outputs = own.generate(list(range(5, 11)), SamplingParams(n=2, max_tokens=8, seed=1, ignore_eos=True))
     assert {answer.finish_reason for answer in outputs[0].outputs} == {"length"}
+
+
+@pytest.mark.parametrize("wrong", ["my_kernels.py", 3, SimpleNamespace(paged_attention=reference.paged_attention)])
+def test_kernels_that_are_none_are_refused_before_the_first_step(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"^Parts: attention is .*, without \w+; it must be a Backend") as caught:
+        Parts(attention=wrong)
+    assert "\n" not in str(caught.value)

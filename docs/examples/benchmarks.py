@@ -26,6 +26,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+SHARED = Path(os.environ.get("MINIPAGED_SHARED", ROOT.parent / "shared"))  # as in the tests
 PAGE = ROOT / "docs" / "benchmarks.md"
 COLUMNS = 100
 VLLM_PYTHON = "path/to/vllm/bin/python"  # as the page writes it
@@ -37,7 +38,7 @@ _BLOCK = re.compile(r"<!-- measured by: minipaged (?P<command>[^\n]*?) -->\n\n``
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("beginnings", nargs="*", metavar="COMMAND")
-    parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared" / "traces")
+    parser.add_argument("--traces", type=Path, default=SHARED / "traces")
     parser.add_argument("--vllm-python", default=sys.executable)
     options = parser.parse_args(argv)
     for command in [found["command"] for found in _BLOCK.finditer(PAGE.read_text(encoding="utf-8"))]:

@@ -34,7 +34,7 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
-        self.anchors.update(found[name] for name in ("id", "name") if name in found)
+        self.anchors.update(found[name] for name in ("id", "name") if name in found and (tag == "a" or name == "id"))
         if tag == "a" and "href" in found:
             self.links.append(found["href"])
         if _FETCHED.get(tag) in found:

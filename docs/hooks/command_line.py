@@ -13,18 +13,13 @@ import argparse
 import html
 import inspect
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-for _place in (ROOT / "kernels", ROOT):  # the clone's own code, wherever mkdocs was started, and whatever is installed
-    if str(_place) not in sys.path:
-        sys.path.insert(0, str(_place))
+import clone  # noqa: F401
 
 from lessons.runner import commands as lessons
 from lessons.runner.lesson import catalogue

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parents[2])]
+import clone  # noqa: F401
+
 from lessons.runner.lesson import catalogue
 
 _MARK = "<!-- lessons -->"

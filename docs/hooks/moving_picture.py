@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import io
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import clone  # noqa: F401
 from mkdocs.structure.files import File, Files
 
-sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "kernels")]
 from minipaged import cli
 
 

@@ -9,9 +9,8 @@ import posixpath
 import re
 from typing import Any
 
-from site_map import ROOT, place_of
-
-import minipaged
+from clone import ROOT, minipaged
+from site_map import place_of
 
 _HEADING = re.compile(r'<h3 id="(?P<module>minipaged[\w.]*)\.(?P<name>\w+)" class="doc doc-heading">.*?</h3>', re.S)
 

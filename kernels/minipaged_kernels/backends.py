@@ -5,6 +5,7 @@ Knows no kernel's inside: a backend is three functions with one signature, see `
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -90,19 +91,26 @@ def from_file(path: Path) -> Backend:
     One that it lacks is the reference's. Its name is the file's.
 
     Raises:
-        ValueError: it is no file, Python cannot import it, or it has none of the three.
+        ValueError: it is no file, it has the name of one of ours, Python cannot import it, it has none of the three,
+            or one that cannot be called.
     """
-    spec = spec_from_file_location(path.stem, path)
+    if path.stem in NAMES:
+        raise ValueError(f"backend {path}: {path.stem} is one of ours; give the file another name")
+    spec = spec_from_file_location(f"kernels_from_{path.stem}", path)
     if not path.is_file() or spec is None or spec.loader is None:
         raise ValueError(f"backend {path}: it must be a Python file with one of {', '.join(KERNELS)}")
     module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their own module up there
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends with sys.exit(main()) is no backend either
         said = " ".join(str(error).split())
         raise ValueError(f"backend {path}: Python cannot import it: {type(error).__name__}: {said}") from error
     reference = import_module("minipaged_kernels.reference")
     functions = [getattr(module, kernel, getattr(reference, kernel)) for kernel in KERNELS]
+    for kernel, function in zip(KERNELS, functions, strict=True):
+        if not callable(function):
+            raise ValueError(f"backend {path}: {kernel} is a {type(function).__name__}; it must be a function")
     if all(function is getattr(reference, kernel) for kernel, function in zip(KERNELS, functions, strict=True)):
         raise ValueError(f"backend {path}: it has no function of its own; it must have one of {', '.join(KERNELS)}")
     return Backend(path.stem, "your file", *functions)

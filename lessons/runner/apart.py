@@ -38,7 +38,11 @@ def grades_apart(path: Path, lesson: Lesson, seconds: float = guard.LIMIT_SECOND
         seconds: that a task may take, and the file's import.
     """
     numbers = range(1, len(lesson.tasks) + 1)
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError as error:  # a folder that may not be entered
+        return [Grade(task, "broken", f"{path} cannot be read: {error.strerror}") for task in numbers]
+    if not there:
         return [Grade(task, "unwritten", f"there is no {path.name}") for task in numbers]
     if _is_stub(path, lesson):
         return [Grade(task, "unwritten", "the exercise as it was given out") for task in numbers]

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from rich.markup import escape
 
 from lessons.runner.apart import grades_apart
 from lessons.runner.grading import Grade
-from lessons.runner.lesson import Lesson
+from lessons.runner.lesson import Lesson, catalogue
 
 
 def grade_class(
@@ -34,13 +35,19 @@ def grade_class(
         form: "table", "csv" (a row for each folder: tasks that pass, by lesson) or "json" (a line for each task).
 
     Raises:
-        ValueError: one of the folders is none. Nothing has been run then.
+        ValueError: one of the folders is none, or none of them has a workbook's file. Nothing has been run then.
     """
     for folder in folders:
         if not folder.is_dir():
             raise ValueError(f"grade: {folder} is no folder; give one for each learner, such as handed-in/*")
+    if not any(_is_there(folder / f"{lesson.slug}.py") for folder in folders for lesson in catalogue()):
+        others = ", nor in the others" if folders[1:] else ""
+        raise ValueError(
+            f"grade: there is no {lessons[0].slug}.py or the like in {folders[0]}{others}; "
+            "give one folder for each learner, such as handed-in/*"
+        )
     names = _names(folders)
-    width = max(map(len, names))
+    width = max(map(len, ["lesson", *names]))
     rows = csv.writer(sys.stdout, lineterminator="\n")
     num_tasks = sum(len(lesson.tasks) for lesson in lessons)
     if form == "csv":
@@ -67,7 +74,15 @@ def grade_class(
 def _names(folders: Sequence[Path]) -> list[str]:
     """What tells the folders apart: their own names or, where two are alike (ada/workbook, ben/workbook), the paths."""
     names = [Path(os.path.abspath(folder)).name for folder in folders]
-    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+    if len(set(names)) < len(names):
+        names = [str(folder) for folder in folders]
+    return [" ".join(name.split()) for name in names]  # a row is one line
+
+
+def _is_there(path: Path) -> bool:
+    with suppress(OSError):
+        return path.exists()
+    return True  # of what cannot even be looked at, its own row says so
 
 
 def _cell(grades: Sequence[Grade]) -> str:

@@ -189,7 +189,7 @@ def _check(args: argparse.Namespace, console: Console) -> int:
 
 def _grade(args: argparse.Namespace, console: Console) -> int:
     if not 0 < args.seconds < 1e6:
-        raise ValueError(f"grade: --seconds is {args.seconds:g}; it must be above 0")
+        raise ValueError(f"grade: --seconds is {args.seconds:g}; it must be above 0, and below a million")
     chosen = list(dict.fromkeys(_exercise(name) for name in args.lesson)) or _with_exercise()
     form = "csv" if args.csv else "json" if args.json else "table"
     grade_class(console, args.folders, chosen, args.seconds, form)

@@ -12,10 +12,9 @@ from types import ModuleType
 from typing import Literal
 
 from lessons.runner.checks import Wrong
-from lessons.runner.guard import TooLong, guard, text_of
+from lessons.runner.guard import TooLong, guard, short, text_of
 from lessons.runner.lesson import Lesson
 
-MOST_CHARACTERS = 1000  # of what is shown of an answer
 Standing = Literal["passed", "unwritten", "wrong", "broken"]
 
 
@@ -51,7 +50,7 @@ def grade(lesson: Lesson, exercise: ModuleType, task: int) -> Grade:
         return Grade(task, "wrong", wrong.what, _shown(wrong.got), _shown(wrong.expected), wrong.because)
     except NotImplementedError as stub:
         if _is_stub(stub):
-            return Grade(task, "unwritten", _short(str(stub) or "NotImplementedError"))
+            return Grade(task, "unwritten", short(str(stub) or "NotImplementedError"))
         return Grade(task, "broken", "it raised an error", _where(stub, exercise))
     except TooLong as late:
         return Grade(task, "broken", str(late), "a loop that does not end?")
@@ -71,14 +70,9 @@ def grades(lesson: Lesson, exercise: ModuleType) -> list[Grade]:
 
 def _shown(value: object) -> str:
     try:
-        return _short(value if isinstance(value, str) else repr(value))
+        return short(value if isinstance(value, str) else repr(value))
     except Exception as error:
         return f"a {type(value).__name__} that cannot be shown ({text_of(error)})"
-
-
-def _short(text: str) -> str:
-    more = len(text) - MOST_CHARACTERS
-    return text if more <= 0 else f"{text[:MOST_CHARACTERS]} … and {more:,} more characters"
 
 
 def _is_stub(error: NotImplementedError) -> bool:
@@ -90,6 +84,6 @@ def _is_stub(error: NotImplementedError) -> bool:
 
 def _where(error: BaseException, exercise: ModuleType) -> str:
     """The error with the last line of the learner's file that it passed through."""
-    said = _short(text_of(error))
+    said = text_of(error)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == exercise.__file__]
     return f"{said}\n(line {frames[-1].lineno}: {frames[-1].line})" if frames else said

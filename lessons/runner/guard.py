@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 LIMIT_SECONDS: float = 60
 #: After so many more the process ends: the answer swallows every error, or is in a call that Python cannot interrupt.
 GRACE_SECONDS = 30
+MOST_CHARACTERS = 1000  # of what is shown of an answer
 
 
 class TooLong(BaseException):
@@ -56,7 +57,13 @@ def text_of(error: BaseException) -> str:
         said = str(error)
     except Exception:
         said = ""
-    return f"{type(error).__name__}: {said}".rstrip(": ")
+    return short(f"{type(error).__name__}: {said}".rstrip(": "))
+
+
+def short(text: str) -> str:
+    """Its beginning, and how much more there is."""
+    more = len(text) - MOST_CHARACTERS
+    return text if more <= 0 else f"{text[:MOST_CHARACTERS]} … and {more:,} more characters"
 
 
 @contextmanager

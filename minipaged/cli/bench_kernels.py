@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from minipaged_kernels import backends
+from minipaged_kernels import backends, reference
 from rich.console import Console
 from rich.table import Table
 from torch.nn.functional import scaled_dot_product_attention
@@ -111,9 +111,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _backend(name: str, device: str) -> backends.Backend:
     try:
-        return backends.from_file(Path(name)) if name.endswith(".py") else backends.choose(name, device)
-    except ValueError as error:
+        if not name.endswith(".py"):
+            return backends.choose(name, device)
+        mine = backends.from_file(Path(name))
+    except (ValueError, OSError) as error:
         raise ValueError(f"bench kernels: {error}") from error
+    if mine.paged_attention is reference.paged_attention:
+        raise ValueError(f"bench kernels: backend {name}: it has no paged_attention, which is what is measured here")
+    return mine
 
 
 def copy_bandwidth(device: str, clock: Callable[[], float] = time.perf_counter) -> float:

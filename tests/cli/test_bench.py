@@ -5,6 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from minipaged_kernels import backends
 
 from minipaged import cli
 from minipaged.cli import kernel_problems
@@ -158,7 +159,34 @@ def test_kernels_compares_it_with_the_oracle(
     assert f"mine: 2 shapes compared with the oracle, {0 if right else 2} wrong" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", [None, "x = 1", "1 / 0", "def f(:"])
+def test_a_backend_may_have_dataclasses(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    text += "@dataclass\nclass Size:\n    rows: int\n"
+    file.write_text(text + OWN.replace("ERROR", "0"), encoding="utf-8")
+    assert backends.from_file(file).name == "mine"
+
+
+@pytest.mark.parametrize("name", backends.NAMES)
+def test_a_file_is_not_taken_for_one_of_ours(name: str, tmp_path: Path) -> None:
+    """Rows of one name could not be told apart, and the reference is left out of some."""
+    (tmp_path / f"{name}.py").write_text(OWN.replace("ERROR", "0"), encoding="utf-8")
+    with pytest.raises(ValueError, match="another name"):
+        backends.from_file(tmp_path / f"{name}.py")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "x = 1",
+        "1 / 0",
+        "def f(:",
+        "raise SystemExit(0)",  # which would pass for a measurement that went well
+        "paged_attention = 3",
+        "def write_kv(*given): ...",  # what is measured and compared would be the reference
+    ],
+)
 def test_kernels_refuses_a_file_that_is_no_backend(
     text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,12 +6,12 @@ site's own are checked by `mkdocs build --strict`.
 
 from __future__ import annotations
 
-import ast
 import re
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
+from tests.docs.hooks import site_map
 from tests.docs.pages import DOCS, prose
 
 MADE = {DOCS / "assets" / "run.html"}  # with the site
@@ -45,30 +45,11 @@ def fault(page: Path, target: str) -> str | None:
     if file.suffix == ".py":
         if re.fullmatch(r"L\d+(-L\d+)?", anchor):
             return "a line's number is another one tomorrow; name the function"
-        return None if anchor in names(file) else f"{file.name} defines no {anchor}"
+        defined = site_map.symbols(file.read_text(encoding="utf-8"))
+        return None if anchor in defined else f"{file.name} defines no {anchor}"
     if file.suffix == ".md":
         return None if anchor in anchors(file) else f"{file.name} has no heading #{anchor}"
     return f"an anchor in {file.name}, which is neither Python nor Markdown"
-
-
-@cache
-def names(file: Path) -> frozenset[str]:
-    """Classes, functions, methods and what a module or a class assigns to, dotted: `Engine.step`."""
-    found: set[str] = set()
-
-    def visit(body: list[ast.stmt], prefix: str) -> None:
-        for node in body:
-            if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-                found.add(prefix + node.name)
-                if isinstance(node, ast.ClassDef):
-                    visit(node.body, f"{prefix}{node.name}.")
-            elif not prefix:
-                targets = node.targets if isinstance(node, ast.Assign) else []
-                targets += [node.target] if isinstance(node, ast.AnnAssign) else []
-                found.update(target.id for target in targets if isinstance(target, ast.Name))
-
-    visit(ast.parse(file.read_text(encoding="utf-8")).body, "")
-    return frozenset(found)
 
 
 @cache

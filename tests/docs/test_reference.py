@@ -35,6 +35,7 @@ from minipaged.trace_state import KEYS, TraceState
 from minipaged.viz.example import example_trace
 from minipaged.viz.player import HELP
 from tests.docs.clone import Clone
+from tests.docs.hooks import load
 from tests.docs.pages import ROOT, UPDATE
 from tests.docs.test_snippets import SHIPPED
 from tests.docs.walk import Walk
@@ -42,9 +43,7 @@ from tests.house import House
 from tests.test_recorder import recorded
 
 REFERENCE = ROOT / "docs" / "reference"
-sys.path.insert(0, str(ROOT / "docs" / "hooks"))
-import command_line as hook  # noqa: E402
-
+hook = load(ROOT / "docs" / "hooks" / "command_line.py")
 API = (REFERENCE / "api.md").read_text(encoding="utf-8")
 COMMANDS = REFERENCE / "command_line.md"
 NAMES = re.findall(r"^::: (\S+)$", API, re.M)
@@ -372,7 +371,7 @@ def test_every_variable_that_the_code_names_is_in_the_table(rows: dict[str, list
 def test_the_table_has_no_variable_that_nobody_reads(rows: dict[str, list[str]]) -> None:
     named = named_in_the_code()
     libraries = ("torch", "Numba", "Triton", "rich", "Python", "vLLM")
-    for name, [*lines] in rows.items():
+    for name, lines in rows.items():
         if re.fullmatch(r"[A-Z_0-9]{3,}", name):
             reader = lines[0].rpartition(" | ")[2]
             assert name in named or reader.startswith(libraries) or (name == "PYTHON" and ".ci/run" in reader), name

@@ -99,7 +99,53 @@ def test_all_lessons_and_folders_of_one_name(tmp_path: Path, capsys: pytest.Capt
     assert {int(row["tasks"]) for row in rows} == {sum(len(lesson.tasks) for lesson in catalogue())}
 
 
-@pytest.mark.parametrize("arguments", [["none"], [".", "--lesson", "13"], [".", "--seconds", "0"]])
+def test_names_and_files_that_are_odd(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row is one line, whatever the folder is called; what is no file is not run, and takes nobody else's grade."""
+    for name in ("a b\né", "[red]", "loop", "folder", "endless"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+    file = f"{LESSON.slug}.py"
+    for name in ("a b\né", "[red]"):
+        (tmp_path / "class" / name / file).write_text(SOLVED, encoding="utf-8")
+    (tmp_path / "class" / "loop" / file).symlink_to(file)
+    (tmp_path / "class" / "folder" / file).mkdir()
+    (tmp_path / "class" / "endless" / file).symlink_to("/dev/zero")
+    folders = sorted((tmp_path / "class").iterdir())
+    assert [line.rsplit(maxsplit=4)[0] for line in said(*folders, "--lesson", "5").splitlines()[1:]] == [
+        "[red]", "a b é", "endless", "folder", "loop",
+    ]  # fmt: skip
+    said(*folders, "--lesson", "5", "--csv")
+    assert [row[1] for row in csv.reader(io.StringIO(capsys.readouterr().out))] == ["5", "3", "3", "0", "0", "0"]
+
+
+def test_a_folder_that_may_not_be_entered_costs_nobody_else(
+    handed_in: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_file = Path.is_file
+
+    def refused(path: Path) -> bool:
+        if path.parent.name == "ada":
+            raise PermissionError(13, "Permission denied")
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    rows = [line.split() for line in said(*handed_in[:2], "--lesson", "5").splitlines()[1:]]
+    assert [row[:2] for row in rows] == [["ada", "0/3"], ["ben", "1/3"]]
+    assert "Permission denied" in grades_apart(handed_in[0] / f"{LESSON.slug}.py", LESSON)[0].what
+
+
+def test_the_columns_stand_below_their_lesson(handed_in: list[Path]) -> None:
+    head, *rows = said(*handed_in, "--lesson", "5").splitlines()
+    assert {row.index("/3") + 2 for row in rows if "/3" in row} == {head.index("5") + 1}
+
+
+def test_the_folder_of_the_folders_is_refused(handed_in: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    said(handed_in[0].parent, status=2)
+    assert "handed-in/*" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["none"], ["."], [".", "--lesson", "13"], [".", "--seconds", "0"], [".", "--seconds", "1e9"]]
+)
 def test_bad_input_gets_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     said(*arguments, status=2)
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -117,6 +163,11 @@ def test_an_answer_that_ends_the_process_costs_its_own_task(tmp_path: Path) -> N
 def test_a_file_that_ends_the_process_costs_the_lesson(tmp_path: Path) -> None:
     for text in ("import os; os._exit(0)", "raise KeyboardInterrupt"):
         assert standings(answers(tmp_path, text)) == ["broken"] * 3
+
+
+def test_an_error_that_says_very_much_is_cut_short(tmp_path: Path) -> None:
+    found = grades_apart(answers(tmp_path, "raise ValueError('x' * 10**7)"), LESSON)
+    assert all("ValueError: xxx" in grade.what and len(grade.what) < 2000 for grade in found)
 
 
 def test_what_an_answer_prints_is_no_grade(tmp_path: Path) -> None:
