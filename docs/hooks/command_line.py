@@ -29,7 +29,7 @@ from minipaged.cli.watch import SMALL
 from minipaged.config import EngineConfig
 from minipaged.sampling_params import SamplingParams
 
-_PLACE = re.compile(r"^<!-- options: (?P<command>[\w ]+) -->$", re.M)
+_PLACE = re.compile(r"^<!-- options: (?P<command>[^\n]+?) -->$", re.M)
 _TABLE = re.compile(r"^<!-- options table -->\n\n(?P<head>\|[^\n]*\n\|[-|: ]+\n)", re.M)
 
 LESSONS = "python -m lessons"

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from mkdocs.structure.files import File, Files
-from site_map import READMES, ROOT, target
+from site_map import READMES, ROOT, origin_of, target
 
 _LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<link>[^()\s]+)\)")
 _FENCE = re.compile(r"(^ *```.*?^ *```$)", re.M | re.S)
@@ -39,3 +39,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
     parts = _FENCE.split(markdown)
     return "".join(part if number % 2 else _LINK.sub(replace, part) for number, part in enumerate(parts))
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Says in which language a translated README is: what it is read aloud in, and by which fonts it is drawn."""
+    found = re.fullmatch(r"README\.([\w-]+)\.md", origin_of(page.file.src_uri))
+    return f'<div lang="{found[1]}">\n{html}\n</div>' if found else html

@@ -26,7 +26,7 @@ _PROGRAMS = {"minipaged": "-m minipaged", "python": "", "pytest": "-m pytest"}
 _LEFT_OUT = {".git", ".venv", "lessons", "build", "dist", "site"}
 _UNSET = (
     "MINIPAGED_WORKBOOK", "MINIPAGED_DEBUG", "MINIPAGED_UPDATE_DOCS", "NO_COLOR", "FORCE_COLOR", "COLUMNS",
-    "PYTHONIOENCODING", "LC_ALL", "TRITON_INTERPRET", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS",
+    "PYTHONIOENCODING", "LC_ALL", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS",
 )  # fmt: skip
 # What takes long is done on less work, unless the page says how much.
 LESS_WORK = {
