@@ -25,7 +25,6 @@ from lessons.runner import commands as lessons
 from lessons.runner.lesson import catalogue
 from lessons.runner.stage import command_line
 from minipaged import cli
-from minipaged.cli.watch import SMALL
 from minipaged.config import EngineConfig
 from minipaged.sampling_params import SamplingParams
 
@@ -248,12 +247,10 @@ def _other_defaults(name: str, default: Any, mine: list[Taken]) -> list[str]:
     found = []
     for option in mine:
         value = option.action.default
-        if option.command == "minipaged watch":
-            value = SMALL.get(name)
-        if option.command == "minipaged generate":
-            stated = re.search(r"\(default ([\w.]+)\)", option.action.help or "")
-            value = type(default)(stated[1]) if stated and isinstance(default, int) else None
-            value = 0 if name == "temperature" else value
+        if option.command in ("minipaged watch", "minipaged generate"):  # theirs are stated, and filled in later
+            stated = re.search(r"\(default (\d+)\)", option.action.help or "")
+            value = int(stated[1]) if stated else None
+            value = 0 if (option.command, name) == ("minipaged generate", "temperature") else value
         if value is not None and value != default and value != [] and not (value is False and not default):
             found.append(f"`{value}` in {_link(option.command)}")
     return found
@@ -303,4 +300,4 @@ def _link(command: str) -> str:
 
 def _row(*cells: str) -> str:
     padded = [*cells, *[""] * (5 - len(cells))]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in padded) + " |"
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("{", "&#123;") for cell in padded) + " |"

@@ -7,9 +7,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from minipaged.config import ATTENTION, DTYPES
+from minipaged.config import ATTENTION, DTYPES, EngineConfig
 
 if TYPE_CHECKING:
     from minipaged.config import ModelConfig
@@ -32,30 +34,57 @@ def add_model_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_engine_options(parser: argparse.ArgumentParser) -> None:
-    """One option for each field of `EngineConfig` but the seed; those left out keep its default."""
+def add_engine_options(parser: argparse.ArgumentParser, own: Mapping[str, Any] | None = None) -> None:
+    """One option for each field of `EngineConfig` but the seed.
+
+    Args:
+        parser: gets them.
+        own: by field, the command's defaults where they are not `EngineConfig`'s: what `--help` says of them.
+    """
+    default = {field.name: field.default for field in fields(EngineConfig)} | dict(own or {})
+    pool = ": by free memory" if default["num_blocks"] is None else f" {default['num_blocks']}"
     group = parser.add_argument_group("engine options")
-    group.add_argument(
-        "--num-blocks", "--blocks", type=int, metavar="N", help="blocks in the KV pool (default: by free memory)"
-    )
+    group.add_argument("--num-blocks", "--blocks", type=int, metavar="N", help=f"blocks in the KV pool (default{pool})")
     group.add_argument(
         "--kv-cache-bytes", type=parse_bytes, metavar="BYTES", help="size of the KV pool instead, such as 64MiB"
     )
-    group.add_argument("--host-blocks", type=int, metavar="N", help="blocks in the host pool, to swap to (default 0)")
+    group.add_argument(
+        "--host-blocks",
+        type=int,
+        metavar="N",
+        help=f"blocks in the host pool, to swap to (default {default['host_blocks']})",
+    )
     group.add_argument("--host-cache-bytes", type=parse_bytes, metavar="BYTES", help="size of the host pool instead")
     group.add_argument(
         "--no-share-prefixes", dest="share_prefixes", action="store_false", default=None, help="each request for itself"
     )
-    group.add_argument("--block-size", type=int, metavar="N", help="token slots in a block (default 16)")
-    group.add_argument("--max-batch-tokens", type=int, metavar="N", help="tokens in a step at most (default 2048)")
-    group.add_argument("--max-sequences", type=int, metavar="N", help="answers written at once at most (default 64)")
+    group.add_argument(
+        "--block-size", type=int, metavar="N", help=f"token slots in a block (default {default['block_size']})"
+    )
+    group.add_argument(
+        "--max-batch-tokens",
+        type=int,
+        metavar="N",
+        help=f"tokens in a step at most (default {default['max_batch_tokens']})",
+    )
+    group.add_argument(
+        "--max-sequences",
+        type=int,
+        metavar="N",
+        help=f"answers written at once at most (default {default['max_sequences']})",
+    )
     group.add_argument(
         "--max-chunk-tokens", type=int, metavar="N", help="of one answer in a step at most (default: no limit)"
     )
-    group.add_argument("--watermark", type=float, metavar="SHARE", help="blocks kept free at admission (default 0.01)")
-    group.add_argument("--device", metavar="NAME", help="cpu, cuda or auto (default cpu)")
-    group.add_argument("--attention", choices=ATTENTION, help="the kernels' backend (default auto)")
-    group.add_argument("--dtype", choices=DTYPES, help="of weights and cache (default float32)")
+    group.add_argument(
+        "--watermark",
+        type=float,
+        metavar="SHARE",
+        help=f"blocks kept free at admission (default {default['watermark']})",
+    )
+    group.add_argument("--device", metavar="NAME", help=f"cpu, cuda or auto (default {default['device']})")
+    group.add_argument("--attention", choices=ATTENTION, help=f"the kernels' backend (default {default['attention']})")
+    group.add_argument("--dtype", choices=DTYPES, help=f"of weights and cache (default {default['dtype']})")
 
 
 def engine_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -34,11 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "was evicted, swapped or copied, and why. Pause it, go back, follow one sequence. In the picture, ? says what "
         "the keys do."
     )
-    parser.epilog = (
-        "Unless they are given, "
-        + ", ".join(f"--{name.replace('_', '-')} is {value}" for name, value in SMALL.items())
-        + ": small enough for everything to happen."
-    )
+    parser.epilog = "The pools are small by default, so that everything happens."
     parser.add_argument(
         "--workload",
         metavar="FILE",
@@ -56,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_speed_option(parser)
     add_record_option(parser)
     add_model_option(parser)
-    add_engine_options(parser)
+    add_engine_options(parser, SMALL)
 
 
 def run(args: argparse.Namespace) -> int:
