@@ -27,7 +27,7 @@ HELP = (
     ("→ n  ← p", "a step forward, a step back"),
     ("g  G", "the first step; the last, which is now"),
     ("+  -", "faster, slower"),
-    ("]  [", "next, last preemption, eviction, swap or copy"),
+    ("]  [", "next, previous preemption, eviction, swap or copy"),
     ("↑  ↓", "follow the sequence above, below"),
     ("A … Z", "follow that sequence, or let it go (for G: /G)"),
     ("/", "follow a sequence by name, a block by number"),
